@@ -15,7 +15,7 @@ import { startPostgres } from "../test/run/postgres-server.ts";
 import { createScriptedModel } from "../test/run/scripted-model.ts";
 import { type Bench, median, type Score } from "./harness.ts";
 import { openStockSaver } from "./run/stock-saver.ts";
-import { infoOf, runGraph, saveSteps, twoKilobytes } from "./run/workload.ts";
+import { beginSteps, runGraph, saveSteps, twoKilobytes } from "./run/workload.ts";
 
 const STEPS = 400;
 const LONG = 1000;
@@ -172,15 +172,12 @@ async function measurePostgres(): Promise<Score[]> {
     const client = new pg.Client(connection);
     await client.connect();
     await client.query("CREATE TABLE bare (id bigint PRIMARY KEY, body text NOT NULL)");
-    const lease = await store.begin(infoOf("r"), []);
+    const write = await beginSteps(store, "r");
     for (let step = 0; step < STEPS; step += 1) {
       const content = twoKilobytes();
       const message = { role: "assistant" as const, content };
       let started = performance.now();
-      await store.save(lease, {
-        ...{ fromCount: step, messages: [{ step, phase: 0, message }], step, phase: 0 },
-        usage: { inputTokens: 0, outputTokens: 0 },
-      });
+      await write(step + 1, content);
       ours.push(performance.now() - started);
       started = performance.now();
       await client.query({
@@ -206,7 +203,7 @@ async function measurePostgres(): Promise<Score[]> {
   }
   await stock.end();
   return [
-    score("step on PostgreSQL", ["store.save", median(ours)], ["one committed insert", median(bare)], 1.5),
+    score("step on PostgreSQL", ["one write", median(ours)], ["one committed insert", median(bare)], 1.5),
     score(
       "what a saver adds to a step of a graph on PostgreSQL",
       ["LazarusSaver", median(added.ours)],

@@ -1,10 +1,11 @@
-// The workload: steps of 2 KB of incompressible text, saved by the kernel's checkpointer and as a graph.
+// The workload: steps of 2 KB of incompressible text, written as the engine does and as a graph.
 import { randomBytes } from "node:crypto";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
-import { createCheckpointer, type RunInfo, type RunStore } from "../../src/run/index.ts";
-import { createState } from "../../src/run/kernel/state.ts";
+import type { RunInfo, RunStore } from "../../src/run/index.ts";
+import { entryOf } from "../../src/run/log/entry.ts";
+import { beginRun, writeRun } from "../../src/run/log/run-log.ts";
 
 /** 2,048 characters. */
 export function twoKilobytes(): string {
@@ -18,27 +19,40 @@ export function infoOf(runId: string): RunInfo {
   };
 }
 
-/** Saves `steps` steps; returns the time of each and the size of the transcript. */
+/** Writes `steps` steps; returns the time of each and the size of the transcript. */
 export async function saveSteps(
   store: RunStore,
   runId: string,
   steps: number,
 ): Promise<{ ms: number[]; transcriptBytes: number }> {
-  const state = createState(infoOf(runId), []);
-  const checkpointer = (await createCheckpointer(store).begin(state.info, state))!;
+  const write = await beginSteps(store, runId);
   const ms: number[] = [];
   let transcriptBytes = 0;
   for (let step = 1; step <= steps; step += 1) {
-    const message = { role: "assistant" as const, content: twoKilobytes() };
-    transcriptBytes += JSON.stringify(message).length;
-    state.step = step;
-    state.transcript.push({ step, phase: 0, message });
+    const text = twoKilobytes();
+    transcriptBytes += JSON.stringify({ role: "assistant", content: text }).length;
     const started = performance.now();
-    await checkpointer.save(state, "now");
+    await write(step, text);
     ms.push(performance.now() - started);
   }
-  await checkpointer.close(state, { status: "completed", output: null, error: null });
   return { ms, transcriptBytes };
+}
+
+/** Begins a run; the returned function writes one answer as the engine does, and is durable when it resolves. */
+export async function beginSteps(
+  { log }: RunStore,
+  runId: string,
+): Promise<(step: number, text: string) => Promise<void>> {
+  const input = { mode: "generate", call: { messages: [] }, phase: 0 };
+  const begun = entryOf({ step: 0, kind: "input", call: 0 }, { input });
+  const lease = await beginRun(log, { id: runId, agentId: "bench", info: infoOf(runId) }, [begun]);
+  let seq = 0;
+  return async (step, text) => {
+    const result = { content: [{ type: "text", text }], finishReason: { unified: "stop" }, warnings: [] };
+    const entry = entryOf({ step, kind: "response", call: 0 }, { provider: "p", modelId: "m", result });
+    seq += 1;
+    await writeRun(log, lease, { seq, sync: "full", entries: [entry], head: { step } });
+  };
 }
 
 /** Runs a graph of `steps` steps, with or without a saver, and returns the total time. */

@@ -6,7 +6,7 @@ import type { MissionId } from "../cell/mission-id.ts";
 import type { PitContext } from "../pit/context.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { RunLog } from "../run/log/run-log.ts";
-import { CELL_RUNS, openCellRunStore } from "../run/stores/open.ts";
+import { CELL_RUNS, openCellRunStore } from "../run/store/open.ts";
 
 export async function withRuns<T>(
   { machine, config, environment }: Pick<PitContext, "machine" | "config" | "environment">,

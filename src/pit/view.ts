@@ -17,7 +17,7 @@ import { readJsonFile } from "../platform/json-file.ts";
 import { readLockOwner } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { posixSupport } from "../platform/posix.ts";
-import { readRunPositions } from "../run/stores/positions.ts";
+import { readRunPositions } from "../run/store/positions.ts";
 import { openVault } from "../snapshot/vault/vault.ts";
 import type { ReadContext } from "./context.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";

@@ -12,7 +12,7 @@ export {
   type StreamReference,
 } from "./engine/durable-agent.ts";
 export { type CallOptions, durableCall } from "./engine/durable-call.ts";
-export type { RunningEffect } from "./engine/ledger.ts";
+export { type Reconciliation, type RunningEffect, UnknownOutcomeError } from "./engine/ledger.ts";
 export type { RunParameters } from "./engine/open-run.ts";
 export type { RecoveredRun } from "./engine/recover.ts";
 export type { RunSchedule, TickReport } from "./engine/schedule.ts";
@@ -27,6 +27,7 @@ export {
 } from "./engine/scope.ts";
 export type { Approval, RunOutcome } from "./engine/session.ts";
 export type { EffectRule } from "./engine/tools.ts";
+export type * from "./journal/journal.ts";
 export type { QueueSettings, RateLimit } from "./journal/queue.ts";
 export {
   type Agent,
@@ -34,13 +35,10 @@ export {
   durableTool,
   type Phase,
   type PhaseContext,
-  type Reconciliation,
   type RunInput,
   type ToolContext,
   type ToolSet,
-  UnknownOutcomeError,
 } from "./kernel/agent.ts";
-export { type CheckpointerOptions, createCheckpointer } from "./kernel/checkpointer.ts";
 export { createExecutor, type Executor } from "./kernel/executor.ts";
 export type {
   CheckpointOptions,
@@ -54,7 +52,6 @@ export type {
   BudgetPort,
   CheckpointerFactory,
   ClaimedRun,
-  RunCheckpointer,
   RunControls,
   RunEvent,
   RunPorts,
@@ -62,31 +59,25 @@ export type {
   Watchdog,
 } from "./kernel/ports.ts";
 export { type Recovered, type RecoveryOptions, recoverInterrupted, resumeRun } from "./kernel/recover.ts";
-export type { RunState } from "./kernel/state.ts";
+export type { RunLog } from "./log/run-log.ts";
 export { RunStopped, ShutdownError, type StopKind } from "./model/stop.ts";
 export type * from "./model/types.ts";
 export { type ApprovalAnswer, approveRun } from "./operations/approve.ts";
 export { type CancelledRun, cancelRun } from "./operations/cancel.ts";
 export { type Fork, type ForkOptions, forkRun, rerunRun } from "./operations/fork.ts";
 export { listRuns, type RunSummary } from "./operations/list.ts";
-export { deleteRun, pruneRuns } from "./operations/prune.ts";
+export { deleteRun, type PruneReport, pruneRuns, type RetentionPolicy } from "./operations/prune.ts";
 export { listQueues, type QueueView, setQueue } from "./operations/queue.ts";
 export { retryRun } from "./operations/retry.ts";
 export { type SendOptions, sendToRun } from "./operations/send.ts";
 export { type RunView, showRun, type WaitView } from "./operations/show.ts";
 export { wakeRun } from "./operations/wake.ts";
-export type * from "./store/backend.ts";
-export type { RetentionPolicy } from "./store/retention.ts";
-export { createRunStore, type RunStoreOptions } from "./store/run-store.ts";
-export type {
-  BeginReceipt,
-  EffectResolution,
-  ListQuery,
-  RunChange,
-  RunClosing,
-  RunStore,
-  SaveReceipt,
+export { CELL_RUNS, createMemoryRunStore, openCellRunStore, openSqliteRunStore } from "./store/open.ts";
+export { openPostgresRunStore } from "./store/open-postgres.ts";
+export {
+  createRunStore,
+  type EffectResolution,
+  type ListQuery,
+  type RunStore,
+  type RunStoreOptions,
 } from "./store/store.ts";
-export { diagnoseWrite } from "./store/verdict.ts";
-export { CELL_RUNS, createMemoryRunStore, openCellRunStore, openSqliteRunStore } from "./stores/open.ts";
-export { openPostgresRunStore } from "./stores/postgres.ts";

@@ -1,15 +1,13 @@
-// Fixtures of the run store suite: a location that several simulated processes open, and builders for runs, messages and
-// effects.
+// Fixtures of the run store suite: a location that several simulated processes open, and owners that write runs.
 import assert from "node:assert/strict";
 import { systemDisk } from "../platform/disk.ts";
-import type { Effect, Lease, RunInfo, TranscriptEntry } from "../run/model/types.ts";
-import type { RunStoreOptions } from "../run/store/run-store.ts";
-import type { RunChange, RunStore } from "../run/store/store.ts";
+import { type Entry, entryOf } from "../run/log/entry.ts";
+import { beginRun, claimRun, type LogWrite, writeRun } from "../run/log/run-log.ts";
+import type { EffectState, EndStatus, Lease, RunInfo, TranscriptEntry } from "../run/model/types.ts";
+import type { RunStore, RunStoreOptions } from "../run/store/store.ts";
 import { createSeededIds } from "./seeded-ids.ts";
 import { createSimulatedClock, type SimulatedClock } from "./simulated-clock.ts";
 import { createSimulatedProcesses, type SimulatedProcesses } from "./simulated-processes.ts";
-
-export type { Effect, TranscriptEntry } from "../run/model/types.ts";
 
 /** A location for runs that can be opened several times, as by several processes. */
 export interface RunStorePlace {
@@ -23,7 +21,6 @@ export interface Declare {
   test(title: string, body: (bench: Bench) => Promise<void>): void;
 }
 
-const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
 export const LEASE_MS = 30_000;
 
 /** A store on a simulated machine, and ways to open it again. */
@@ -42,6 +39,7 @@ export async function createBench(createPlace: () => Promise<RunStorePlace>): Pr
   const clock = createSimulatedClock();
   const processes = createSimulatedProcesses();
   const opened: RunStore[] = [];
+  let others = 0;
   const machineOf = (own: SimulatedProcesses, seed: number) => ({
     clock,
     processes: own,
@@ -61,13 +59,14 @@ export async function createBench(createPlace: () => Promise<RunStorePlace>): Pr
     processes,
     open,
     another: (where) => {
-      const selfPid = 5000 + opened.length;
+      others += 1;
+      const selfPid = 5000 + others;
       const seen = {
         ...processes,
         self: () => processes.identify(selfPid) ?? processes.start(selfPid),
         hostName: () => (where === "this host" ? processes.hostName() : `host-${selfPid}`),
       };
-      return open({ machine: machineOf(seen, 100 + opened.length) });
+      return open({ machine: machineOf(seen, 100 + others) });
     },
     async dispose() {
       for (const each of opened) await each[Symbol.asyncDispose]();
@@ -76,11 +75,73 @@ export async function createBench(createPlace: () => Promise<RunStorePlace>): Pr
   };
 }
 
-export async function longRun(store: RunStore, runId: string, steps: number): Promise<Lease> {
-  const lease = await store.begin(info(runId), [user("go")]);
-  for (let step = 1; step <= steps; step += 1)
-    await store.save(lease, change(step, [assistant(step, `s${step}`)]));
-  return lease;
+/** An owner of a run: writes one change after another, as the engine does. */
+export interface Owner {
+  readonly lease: Lease;
+  redactions: number;
+  write(change: Partial<LogWrite>): Promise<void>;
+  /** An answer of the model, and how many steps the run has now. */
+  answer(step: number, text: string): Promise<void>;
+  end(status: EndStatus | "needs-human", more?: Partial<LogWrite>): Promise<void>;
+  renew(): Promise<boolean>;
+  release(): Promise<void>;
+}
+
+/** Begins a run with one message. */
+export async function begin(
+  store: RunStore,
+  runId: string,
+  text = "go",
+  more: Partial<RunInfo> = {},
+): Promise<Owner> {
+  const input = { mode: "generate", call: { messages: [{ role: "user", content: text }] }, phase: 0 };
+  const all = { ...info(runId), ...more };
+  const { agentId, parentRunId } = all;
+  const identity = { id: runId, agentId, parentRunId, info: all, messages: 1 };
+  const begun = await beginRun(store.log, identity, [
+    entryOf({ step: 0, kind: "input", call: 0 }, { input }),
+  ]);
+  return ownerOf(store, begun, 0, begun.redactions);
+}
+
+/** Claims a run; undefined when it is held or has ended. */
+export async function claim(store: RunStore, runId: string): Promise<Owner | undefined> {
+  const head = await store.log.journal.readHead(runId);
+  const lease = head && (await claimRun(store.log, head));
+  return lease && ownerOf(store, lease, head.seq, head.redactions);
+}
+
+function ownerOf({ log }: RunStore, lease: Lease, from: number, redactions: number): Owner {
+  const { runId, epoch } = lease;
+  let seq = from;
+  const owner: Owner = {
+    lease,
+    redactions,
+    async write(change) {
+      owner.redactions += await writeRun(log, lease, {
+        entries: [],
+        sync: "full",
+        ...change,
+        seq: change.seq ?? seq + 1,
+      });
+      seq = change.seq ?? seq + 1;
+    },
+    answer: (step, text) =>
+      owner.write({ entries: [response(step, text)], head: { step, messages: step + 1 } }),
+    end: (status, more = {}) => owner.write({ release: true, ...more, head: { ...more.head, status } }),
+    renew: () => log.journal.renewLease(runId, epoch, Math.floor(log.machine.clock.nowMs()) + log.leaseMs),
+    async release() {
+      await log.journal.releaseLease(runId, epoch);
+    },
+  };
+  return owner;
+}
+
+/** A run with `steps` answers. */
+export async function longRun(store: RunStore, runId: string, steps: number): Promise<Owner> {
+  const owner = await begin(store, runId);
+  for (let step = 1; step <= steps; step += 1) await owner.answer(step, `s${step}`);
+  return owner;
 }
 
 export function info(runId: string): RunInfo {
@@ -97,41 +158,33 @@ export function info(runId: string): RunInfo {
   };
 }
 
-export function user(content: string): TranscriptEntry {
-  return { step: 0, phase: 0, message: { role: "user", content } };
-}
-
-export function assistant(step: number, content: string): TranscriptEntry {
-  return { step, phase: 0, message: { role: "assistant", content } };
-}
-
-export function text(entry: TranscriptEntry): unknown {
-  return entry.message.content;
-}
-
-export function change(
-  fromCount: number,
-  messages: TranscriptEntry[],
-  more: Partial<RunChange> = {},
-): RunChange {
-  const step = messages.at(-1)?.step ?? fromCount;
-  return { fromCount, messages, step, phase: 0, usage: NO_USAGE, ...more };
-}
-
-export function effect(runId: string, step: number, call: number): Effect {
-  return {
-    ...{
-      id: `${runId}.${step}.${call}`,
-      runId,
-      step,
-      call,
-      callId: `call-${call}`,
-      tool: "send",
-      class: "once",
-    },
-    ...{ state: "prepared", attempts: 0, preparedAtMs: 1, startedAtMs: null, endedAtMs: null },
-    ...{ output: null, error: null, inputRedacted: false },
+/** The answer of a step. */
+export function response(step: number, text: string): Entry {
+  const result = {
+    content: [{ type: "text", text }],
+    finishReason: { unified: "stop" },
+    usage: {},
+    warnings: [],
   };
+  return entryOf({ step, kind: "response", call: 0 }, { provider: "p", modelId: "m", result });
+}
+
+/** A call of a tool. */
+export function effect(step: number, call: number, state: EffectState, value: object = {}): Entry {
+  const attempts = state === "prepared" ? 0 : 1;
+  const more = { state, attempts, name: "send", class: "once" as const, callId: `call-${call}` };
+  return entryOf({ step, kind: "effect", call }, value, more);
+}
+
+/** The texts of a run, in order. */
+export function text({ message: { content } }: TranscriptEntry): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => ("text" in part ? part.text : "")).join("");
+}
+
+/** What a run says, or undefined. */
+export async function texts(store: RunStore, runId: string): Promise<string[] | undefined> {
+  return (await store.load(runId))?.transcript.map(text);
 }
 
 export async function rejects(promise: Promise<unknown>, code: string): Promise<void> {

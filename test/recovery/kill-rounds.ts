@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readFlowPositions } from "../../src/flow/operations/positions.ts";
-import { readRunPositions } from "../../src/run/stores/positions.ts";
+import { readRunPositions } from "../../src/run/store/positions.ts";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
 import { bundleProgram } from "../bundle.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";

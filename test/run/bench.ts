@@ -5,6 +5,9 @@ import {
   createExecutor,
   createMemoryRunStore,
   type DurableTool,
+  type EntryState,
+  type JournalVerdict,
+  type JournalWrite,
   type RunPorts,
   type RunStore,
 } from "../../src/run/index.ts";
@@ -74,6 +77,24 @@ export function bench(script: readonly Line[], options: { ports?: RunPorts; thro
     defaults: { maxRetries: 0 },
   });
   return { machine, store, model, executor };
+}
+
+/** Puts `hook` between the runs of a store and its journal; returns a function that removes it. */
+export function onWrite(
+  store: RunStore,
+  hook: (write: JournalWrite, proceed: () => Promise<JournalVerdict>) => Promise<JournalVerdict>,
+): () => void {
+  const { journal } = store.log;
+  const { write } = journal;
+  journal.write = (each) => hook(each, () => write.call(journal, each));
+  return () => {
+    journal.write = write;
+  };
+}
+
+/** Whether a write records an effect in this state. */
+export function records(write: JournalWrite, state: EntryState): boolean {
+  return write.entries.some((entry) => entry.kind === "effect" && entry.state === state);
 }
 
 /** A second process on the same store. */

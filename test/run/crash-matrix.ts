@@ -1,18 +1,10 @@
 // `npm run test:crash`: kills an executor and a durable agent (generate and stream) at every crash point × store × effect
 // class, counts their effects in another process, and writes the tables into docs/runs.md. Exits with 1 when an effect
-// happened too often or too rarely. `npm run test:crash -- durable` runs only the durable agent.
+// happened too often or too rarely. `npm run test:crash -- durable` or `-- executor` runs one of them.
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import {
-  brokenPromise,
-  type Cell,
-  type CellResult,
-  CLASSES,
-  crashPointsFor,
-  enginePoints,
-  killAt,
-} from "./kill-loop.ts";
+import { brokenPromise, type Cell, type CellResult, CLASSES, enginePoints, killAt } from "./kill-loop.ts";
 import { startPostgres } from "./postgres-server.ts";
 
 const DOCUMENT = join(import.meta.dirname, "..", "..", "docs", "runs.md");
@@ -22,15 +14,16 @@ const MODES = ["generate", "stream"] as const;
 await using server = await startPostgres();
 const connection = await server.createDatabase();
 const executorCells: Cell[] = STORES.flatMap((store) =>
-  crashPointsFor(store).flatMap((point) => CLASSES.map((each) => ({ point, store, class: each }))),
+  enginePoints().flatMap((point) => CLASSES.map((each) => ({ point, store, class: each }))),
 );
 const durableCells: Cell[] = MODES.flatMap((durable) =>
   STORES.flatMap((store) =>
     enginePoints().flatMap((point) => CLASSES.map((each) => ({ point, store, class: each, durable }))),
   ),
 );
-const onlyDurable = process.argv.includes("durable");
-const cells = [...(onlyDurable ? [] : executorCells), ...durableCells];
+const [only] = process.argv.slice(2);
+const isWanted = (name: string) => only === undefined || only === name;
+const cells = [...(isWanted("executor") ? executorCells : []), ...(isWanted("durable") ? durableCells : [])];
 const results = new Map<Cell, CellResult>();
 const broken: string[] = [];
 let next = 0;
@@ -49,8 +42,8 @@ await Promise.all(
 );
 process.stderr.write("\n");
 
-if (!onlyDurable) writeTable("kill matrix", executorCells);
-writeTable("kill matrix of durable agents", durableCells);
+if (isWanted("executor")) writeTable("kill matrix", executorCells);
+if (isWanted("durable")) writeTable("kill matrix of durable agents", durableCells);
 for (const line of broken) process.stdout.write(`BROKEN: ${line}\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;
 

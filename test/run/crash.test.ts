@@ -1,11 +1,11 @@
 // The part of the kill matrix in every test run: SQLite with `once` tools at every crash point, and the other classes at
 // the points around the effect. `npm run test:crash` runs all of it, also on PostgreSQL.
 import { describe, expect, test } from "vitest";
-import { brokenPromise, type Class, crashPointsFor, killAt } from "./kill-loop.ts";
+import { brokenPromise, type Class, enginePoints, killAt } from "./kill-loop.ts";
 
-const AROUND_THE_EFFECT = ["run.effect.started", "run.effect.happened", "run.effect.reconciled"];
+const AROUND_THE_EFFECT = ["engine.effect.started", "engine.effect.happened", "engine.effect.reconciled"];
 const cells: [string, Class][] = [
-  ...crashPointsFor("sqlite").map((point): [string, Class] => [point, "once"]),
+  ...enginePoints().map((point): [string, Class] => [point, "once"]),
   ...AROUND_THE_EFFECT.map((point): [string, Class] => [point, "reconcile"]),
 ];
 
@@ -15,10 +15,10 @@ describe("killed with SIGKILL", () => {
     async (point, each) => {
       const result = await killAt({ point, store: "sqlite", class: each }, undefined);
       expect(brokenPromise(result)).toBeUndefined();
-      if (point === "run.effect.happened" && each === "once") {
+      if (point === "engine.effect.happened" && each === "once") {
         expect(result).toMatchObject({ parked: true, kills: 1, before: [1], after: [1, 1] });
       }
-      if (point === "run.effect.started" && each === "once") {
+      if (point === "engine.effect.started" && each === "once") {
         expect(result).toMatchObject({ parked: true, kills: 1, before: [], after: [1, 1] });
       }
     },
@@ -27,12 +27,12 @@ describe("killed with SIGKILL", () => {
 
 describe("killed with SIGKILL, and its store restored to before the run", () => {
   // What follows a point is the same up to the next write: these are the points around each write of an effect.
-  const points = crashPointsFor("sqlite").filter((name) => /^run\.(effect|save)\./.test(name));
+  const points = enginePoints().filter((name) => /^engine\.(effect|save)\./.test(name));
   test.concurrent.each(points)("at %s, no once tool is called twice", async (point) => {
     const result = await killAt({ point, store: "sqlite", class: "once", rollBack: true }, undefined);
     expect(brokenPromise(result)).toBeUndefined();
-    if (point === "run.effect.happened")
+    if (point === "engine.effect.happened")
       expect(result).toMatchObject({ parked: true, before: [1], after: [1, 1] });
-    if (point === "run.effect.recorded") expect(result).toMatchObject({ parked: false, after: [1, 1] });
+    if (point === "engine.effect.recorded") expect(result).toMatchObject({ parked: false, after: [1, 1] });
   });
 });

@@ -62,15 +62,15 @@ const points = (start: string) =>
     .filter((name) => name.startsWith(start));
 
 const AROUND = [
-  "run.begin.recorded",
-  "run.model.answered",
-  "run.save.after",
-  "run.effect.happened",
-  "run.close.before",
+  "engine.begin.recorded",
+  "engine.model.answered",
+  "engine.save.after",
+  "engine.effect.happened",
+  "engine.close.before",
 ];
 
 describe("examples", () => {
-  test.each([...AROUND, "run.effect.started#3", "run.effect.started", "run.effect.recorded"])(
+  test.each([...AROUND, "engine.effect.started#3", "engine.effect.started", "engine.effect.recorded"])(
     "the research agent killed at %s mails its report once",
     async (point) => {
       const outboxOf = (cell: string) => {
@@ -90,7 +90,7 @@ describe("examples", () => {
       expect(outboxOf(cell).length).toBe(1);
     },
   );
-  test.each([...AROUND, "run.phase.finished", "run.phase.finished#2"])(
+  test.each([...AROUND, "engine.phase.finished", "engine.phase.finished#2"])(
     "the phased agent killed at %s finishes all phases",
     async (point) => {
       const { cell, stdout, killed } = await survive("phased-agent.ts", point);

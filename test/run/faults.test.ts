@@ -8,17 +8,19 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
+  type Agent,
   createExecutor,
   openPostgresRunStore,
   openSqliteRunStore,
   type RunStore,
   type RunStoreOptions,
   recoverInterrupted,
+  resumeRun,
+  ShutdownError,
 } from "../../src/run/index.ts";
-import { choosePrunable } from "../../src/run/store/retention.ts";
-import { createRunStore } from "../../src/run/store/run-store.ts";
-import { createMemoryBackend } from "../../src/run/stores/memory.ts";
-import { MESSAGES_PER_RUN } from "../../src/run/stores/sqlite-schema.ts";
+import { createMemoryJournal } from "../../src/run/journal/memory.ts";
+import { choosePrunable } from "../../src/run/operations/prune.ts";
+import { createRunStore } from "../../src/run/store/store.ts";
 import { bundleProgram } from "../bundle.ts";
 import { tool } from "./bench.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
@@ -86,20 +88,11 @@ async function interruptedRuns(store: RunStore, count: number) {
 }
 
 /** SQL that copies run n0 as n<first> … n<end - 1>. */
-function copyRun(kind: string, first: number, end: number): string {
+function copyRun(first: number, end: number): string {
   const source = "(SELECT key FROM run WHERE id = 'n0')";
   const head =
-    "status, epoch, owner, lease_until_ms, seq, step, phase, redactions, input_tokens, output_tokens, updated_ms, output, error";
-  const messages =
-    kind === "SQLite"
-      ? `INSERT INTO message (id, step, phase, body)
-         SELECT copy.key * ${MESSAGES_PER_RUN} + m.id % ${MESSAGES_PER_RUN}, m.step, m.phase, m.body
-         FROM run AS copy, message AS m
-         WHERE m.id / ${MESSAGES_PER_RUN} = ${source}
-           AND copy.id >= 'n1' AND copy.key > (SELECT max(id) / ${MESSAGES_PER_RUN} FROM message);`
-      : `INSERT INTO message (key, seq, step, phase, body)
-         SELECT copy.key, m.seq, m.step, m.phase, m.body FROM run AS copy, message AS m
-         WHERE m.key = ${source} AND copy.key NOT IN (SELECT key FROM message);`;
+    "status, epoch, owner, lease_until_ms, seq, step, phase, messages, redactions, input_tokens, output_tokens, updated_ms, output, error";
+  const entry = "step, kind, call, seq, state, attempts, redacted, body";
   return `
     INSERT INTO run (id, agent_id, format, created_ms, info)
       WITH RECURSIVE i (n) AS (SELECT ${first} UNION ALL SELECT n + 1 FROM i WHERE n + 1 < ${end})
@@ -108,7 +101,9 @@ function copyRun(kind: string, first: number, end: number): string {
     INSERT INTO head (key, ${head})
       SELECT copy.key, ${head} FROM run AS copy, head
       WHERE head.key = ${source} AND copy.key NOT IN (SELECT key FROM head);
-    ${messages}`;
+    INSERT INTO entry (key, ${entry})
+      SELECT copy.key, ${entry} FROM run AS copy, entry
+      WHERE entry.key = ${source} AND copy.key NOT IN (SELECT key FROM entry);`;
 }
 
 interface RecoveredRun {
@@ -155,49 +150,57 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     );
   });
 
+  const INPUT = (messages: string) =>
+    `{"input":{"mode":"generate","call":{"messages":${messages}},"phase":0}}`;
   test.each([
-    ["a message that is not JSON", "UPDATE message SET body = '{oops'"],
-    ["a message of the wrong type", "UPDATE message SET body = '7'"],
-    ["a message of an unknown role", `UPDATE message SET body = '{"role":"king","content":"x"}'`],
-    ["a message without content", `UPDATE message SET body = '{"role":"user"}'`],
-    ["a message with invalid parts", `UPDATE message SET body = '{"role":"user","content":[null]}'`],
-    ["a missing message", "DELETE FROM message"],
+    ["a response that is not JSON", "UPDATE entry SET body = '{oops' WHERE kind = 'response'"],
+    ["a response of the wrong type", "UPDATE entry SET body = '7' WHERE kind = 'response'"],
+    [
+      "an input of an unknown role",
+      `UPDATE entry SET body = '${INPUT('[{"role":"king","content":"x"}]')}' WHERE kind = 'input'`,
+    ],
+    [
+      "an input without content",
+      `UPDATE entry SET body = '${INPUT('[{"role":"user"}]')}' WHERE kind = 'input'`,
+    ],
+    [
+      "an input with invalid parts",
+      `UPDATE entry SET body = '${INPUT('[{"role":"user","content":[null]}]')}' WHERE kind = 'input'`,
+    ],
+    ["a missing response", "DELETE FROM entry WHERE kind = 'response' AND step = 1"],
+    ["a missing input", "DELETE FROM entry WHERE kind = 'input'"],
     ["info that is not JSON", "UPDATE run SET info = ''"],
     ["info of another run", `UPDATE run SET info = '{"runId":"other"}'`],
-    ["an effect in an unknown state", "UPDATE effect SET state = 'maybe'"],
-    ["an effect of an unknown class", "UPDATE effect SET class = 'twice'"],
-    ["an invalid phase output", "UPDATE phase SET body = '7'"],
-    ["a run that is forked from itself", "UPDATE run SET fork_of = id, fork_seq = 1"],
+    ["an effect in an unknown state", "UPDATE entry SET state = 'maybe' WHERE kind = 'effect'"],
+    ["an effect of an unknown class", "UPDATE entry SET class = 'twice' WHERE kind = 'effect'"],
+    ["an invalid phase output", "UPDATE entry SET body = '7' WHERE kind = 'phase'"],
+    ["a run that is forked from itself", "UPDATE run SET fork_of = id, fork_step = 1"],
   ])("%s is reported as damage, the lease is released, and nothing is written", async (_, sql) => {
     await using store = await place.open();
-    const info = {
-      ...{ runId: "r0", agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null },
-      ...{ parentRunId: null, prompt: "", modelTier: null, inputs: null, startedAtMs: 1, maxIterations: 9 },
+    const down = new AbortController();
+    const stop = () => {
+      down.abort(new ShutdownError());
+      return "never sent";
     };
-    const lease = await store.begin(info, [{ step: 0, phase: 0, message: { role: "user", content: "go" } }]);
-    const effect = {
-      ...{ id: "r0.0.0", runId: "r0", step: 0, call: 0, callId: "c", tool: "t", class: "once" as const },
-      ...{ state: "prepared" as const, attempts: 0, preparedAtMs: 1, startedAtMs: null, endedAtMs: null },
-      ...{ output: null, error: null, inputRedacted: false },
-    };
-    const phases = [{ position: 0, name: "p", output: "o", fellBack: false }];
-    const change = {
-      fromCount: 1,
-      messages: [],
-      step: 0,
-      phase: 1,
-      usage: { inputTokens: 0, outputTokens: 0 },
-    };
-    await store.close(lease, { ...change, effects: [effect], phases }, { status: "interrupted" });
+    const phases = [
+      { name: "p", prompt: "p" },
+      { name: "q", prompt: stop },
+    ];
+    const agent: Agent = { id: "a", phases, tools: { send: tool("once", () => 1) } };
+    const script: Line[] = [{ calls: [{ tool: "send", input: { n: 1 } }] }, "out"];
+    await executorOn(store, script).run(agent, "go", { runId: "r0", signal: down.signal });
+    const before = await store.head("r0");
+    expect(before).toMatchObject({ status: "running", owner: null, step: 2, phase: 1 });
     await place.change(sql);
     await expect(store.load("r0")).rejects.toMatchObject({
       code: "RUN_DAMAGED",
       message: expect.stringContaining("r0"),
       hint: expect.stringContaining("checkpoint"),
     });
-    const recovered = await recoverInterrupted(executorOn(store), { agentFor: () => ({ id: "a" }) });
+    const recovered = await recoverInterrupted(executorOn(store), { agentFor: () => agent });
     expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringMatching(/r0/) }]);
-    expect(await store.head("r0")).toMatchObject({ status: "running", owner: null, messageCount: 1 });
+    const { messageCount, step } = before!;
+    expect(await store.head("r0")).toMatchObject({ status: "running", owner: null, messageCount, step });
     expect((await store.listInterrupted()).length).toBe(1);
   });
 
@@ -207,10 +210,8 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     const executor = executorOn(store, ["secret answer"]);
     await executor.run({ id: "a" }, "secret question", { runId: "r0" });
     await executor.run({ id: "a" }, "another", { runId: "r1" });
-    const newest = kind === "SQLite" ? "id DESC" : "key DESC, seq DESC";
-    await place.change(
-      `UPDATE message SET body = (SELECT body FROM message AS other ORDER BY ${newest} LIMIT 1)`,
-    );
+    const other = "(SELECT body FROM entry AS other WHERE other.kind = 'response' ORDER BY key DESC LIMIT 1)";
+    await place.change(`UPDATE entry SET body = ${other} WHERE kind = 'response'`);
     await expect(store.load("r0")).rejects.toMatchObject({ code: "RUN_KEY_WRONG" });
   });
 
@@ -262,7 +263,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     expect(results.filter(({ status, warnings }) => status !== "completed" || warnings.length > 0)).toEqual(
       [],
     );
-    await place.change(copyRun(kind, EXECUTED, MANY));
+    await place.change(copyRun(EXECUTED, MANY));
     expect((await store.list()).length).toBe(MANY);
     expect((await store.list({ limit: 5 })).length).toBe(5);
     const fork = await store.fork("n7", 1);
@@ -294,7 +295,7 @@ test("a full disk under PostgreSQL is reported before the effect, and the run is
   // The error that PostgreSQL reports for a full disk.
   const full = `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
-    CREATE TRIGGER full_disk BEFORE INSERT ON message FOR EACH ROW EXECUTE FUNCTION full_disk();`;
+    CREATE TRIGGER full_disk BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION full_disk();`;
   let sent = 0;
   const agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
   const script: Line[] = [{ calls: [{ tool: "send", input: { n: 1 } }] }, "sent"];
@@ -305,7 +306,7 @@ test("a full disk under PostgreSQL is reported before the effect, and the run is
   expect(result.error?.hint).toContain("free disk space");
   expect(sent).toBe(0);
   expect(await store.head("r0")).toMatchObject({ status: "running", messageCount: 1 });
-  await place.change("DROP TRIGGER full_disk ON message; UPDATE head SET lease_until_ms = 1");
+  await place.change("DROP TRIGGER full_disk ON entry; UPDATE head SET lease_until_ms = 1");
   const [resumed] = await recoverInterrupted(executorOn(store, script), { agentFor: () => agent });
   expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "sent" } });
   expect(sent).toBe(1);
@@ -314,21 +315,21 @@ test("a full disk under PostgreSQL is reported before the effect, and the run is
 describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %s", (kind) => {
   test("is reported, not changed, and does not block the others", async () => {
     const place = kind === "PostgreSQL" ? await postgresPlace() : sqlitePlace();
-    const backend = createMemoryBackend();
-    await using store = kind === "memory" ? createRunStore(backend) : await place.open();
+    const journal = createMemoryJournal();
+    await using store = kind === "memory" ? createRunStore(journal) : await place.open();
     await interruptedRuns(store, 3);
     if (kind === "memory") {
-      const { readRun, listRuns } = backend;
+      const { readHead, list } = journal;
       const newer = <T extends { id: string } | undefined>(row: T): T =>
         row?.id === "r1" ? { ...row, format: 99 } : row;
-      Object.assign(backend, {
-        readRun: async (id: string) => newer(await readRun(id)),
-        listRuns: async (query: object) => (await listRuns(query)).map(newer),
+      Object.assign(journal, {
+        readHead: async (id: string) => newer(await readHead(id)),
+        list: async (query: object) => (await list(query)).map(newer),
       });
     } else await place.change("UPDATE run SET format = 99 WHERE id = 'r1'");
     const operations = [
       () => store.load("r1"),
-      () => store.claim("r1"),
+      () => resumeRun(executorOn(store), { id: "a" }, "r1"),
       () => store.fork("r1", 0),
       () => store.history("r1"),
       () => store.delete("r1"),
@@ -351,7 +352,7 @@ describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %
 
   test("is not pruned either", async () => {
     if (kind === "memory")
-      return expect(choosePrunable([ended("new", 99), ended("old", 1)], all, 9)).toEqual(["old"]);
+      return expect(choosePrunable([ended("new", 99), ended("old", 2)], all, 9)).toEqual(["old"]);
     const place = kind === "PostgreSQL" ? await postgresPlace() : sqlitePlace();
     await using store = await place.open();
     for (const runId of ["r0", "r1"]) await executorOn(store).run({ id: "a" }, "go", { runId });
@@ -363,8 +364,8 @@ describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %
 
 const all = { olderThanMs: 0 };
 const ended = (id: string, format: number) => ({
-  ...{ id, format, status: "completed" as const, epoch: 1, seq: 1, updatedAtMs: 1 },
-  ...{ forkOf: null, forkSeq: 0, unknownEffects: 0 },
+  ...{ id, format, status: "completed" as const, epoch: 1, step: 1, updatedAtMs: 1, agentId: "a" },
+  ...{ forkOf: null, forkStep: null, parentRunId: null, unknownEffects: 0 },
 });
 
 describe("a file of runs", () => {

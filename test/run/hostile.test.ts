@@ -13,8 +13,9 @@ import {
   ShutdownError,
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
+import { claimRun, loadRun } from "../../src/run/log/run-log.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
-import { bench, call, never, openTool, passTime, restarted, tool } from "./bench.ts";
+import { bench, call, never, onWrite, openTool, passTime, records, restarted, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
@@ -92,18 +93,17 @@ describe("misbehaving tools", () => {
     const first = bench([call("send"), "end"]);
     const stop = new AbortController();
     // The stop arrives while `started` is being written, before the tool is called.
-    const save = first.store.save;
-    first.store.save = async (lease, change) => {
-      const receipt = await save(lease, change);
-      if (change.effects?.some(({ state }) => state === "started")) stop.abort(new ShutdownError());
-      return receipt;
-    };
+    const restore = onWrite(first.store, async (write, proceed) => {
+      const verdict = await proceed();
+      if (records(write, "started")) stop.abort(new ShutdownError());
+      return verdict;
+    });
     let sent = 0;
     const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
     const result = await first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
     expect(result).toMatchObject({ status: "shutdown", unknownEffects: [] });
     expect(await first.store.effects("r")).toMatchObject([{ state: "prepared", attempts: 0 }]);
-    first.store.save = save;
+    restore();
     const second = restarted(first, [call("send"), "end"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
@@ -112,11 +112,14 @@ describe("misbehaving tools", () => {
 
   test("one whose start cannot be recorded is not called, and stays prepared in the ledger", async () => {
     const { executor, store } = bench([call("send"), "end"]);
-    const save = store.save;
-    store.save = async (lease, change) => {
-      if (change.effects?.some(({ state }) => state === "started")) throw new Error("the write failed");
-      return save(lease, change);
-    };
+    let isBroken = true;
+    onWrite(store, async (write, proceed) => {
+      if (isBroken && records(write, "started")) {
+        isBroken = false;
+        throw new Error("the write failed");
+      }
+      return proceed();
+    });
     let sent = 0;
     const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
     const result = await executor.run(agent, "go", { runId: "r" });
@@ -401,9 +404,9 @@ describe("misbehaving hosts", () => {
     await down.executor.shutdown();
     await executor.shutdown();
     await executor.run({ id: "a" }, "go", { runId: "r" });
-    const lease = (await store.claim("r"))!;
-    const record = (await store.load("r"))!;
-    await expect(executor.run({ id: "a" }, "more", { resume: { lease, record } })).rejects.toMatchObject({
+    const loaded = (await loadRun(store.log, "r"))!;
+    const lease = (await claimRun(store.log, loaded.head))!;
+    await expect(executor.run({ id: "a" }, "more", { resume: { lease, loaded } })).rejects.toMatchObject({
       code: "USAGE",
     });
   });
@@ -467,17 +470,16 @@ describe("misbehaving hosts", () => {
   test("a failed save does not advance the throttle's clock", async () => {
     const script = [call("look"), call("look"), "end"];
     const { executor, store } = bench(script, { throttleMs: 60_000 });
-    const save = store.save;
-    let tries = 0;
-    store.save = async (lease, change) => {
-      tries += 1;
-      if (tries === 1) throw new Error("not now");
-      return save(lease, change);
-    };
+    const tries: number[] = [];
+    onWrite(store, async ({ seq }, proceed) => {
+      tries.push(seq);
+      if (tries.length === 1) throw new Error("not now");
+      return proceed();
+    });
     const look = tool("read", () => 1);
     const result = await executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
-    // The first save failed, so the next step saves again; only then does the throttle apply.
-    expect(tries).toBe(2);
+    // The first write failed, so the next step writes it again, and its own; only then does the throttle apply.
+    expect(tries).toEqual([1, 1, 2, 3]);
     expect(result).toMatchObject({ status: "completed" });
     expect(result.warnings).toEqual(["a step was not saved yet: not now"]);
     expect((await store.load("r"))?.transcript.length).toBe(6);

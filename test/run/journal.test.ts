@@ -8,7 +8,7 @@ import { systemMachine } from "../../src/platform/machine.ts";
 import { createGroupCommit } from "../../src/platform/sqlite.ts";
 import { createMemoryJournal } from "../../src/run/journal/memory.ts";
 import { openSqliteJournal } from "../../src/run/journal/sqlite.ts";
-import { RUNS_DATABASE } from "../../src/run/stores/sqlite-schema.ts";
+import { RUNS_DATABASE } from "../../src/run/journal/sqlite-migrations.ts";
 import { journalConformance } from "../../src/testing/journal-conformance.ts";
 import { headRow, journalWrite } from "../../src/testing/journal-rows.ts";
 

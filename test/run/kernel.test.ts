@@ -12,6 +12,7 @@ import {
   ShutdownError,
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
+import { claimRun } from "../../src/run/log/run-log.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
 import { bench, call, never, openTool, passTime, restarted, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
@@ -43,7 +44,7 @@ describe("a run", () => {
     expect(seen).toEqual(["7 r.1.0 started"]);
     const record = await store.load("r");
     expect(record?.effects).toMatchObject([
-      { id: "r.1.0", state: "done", attempts: 1, class: "once", output: null },
+      { id: "r.1.0", state: "done", attempts: 1, class: "once", output: { sent: 7 } },
     ]);
     expect(record?.transcript.map(({ message }) => message.role)).toEqual([
       "user",
@@ -86,10 +87,7 @@ describe("a run", () => {
   });
 
   test("that cannot be made durable warns and continues, unless durability is required", async () => {
-    const broken = {
-      begin: () => Promise.reject(new Error("no disk")),
-      resume: () => Promise.reject(new Error("x")),
-    };
+    const broken = { begin: () => Promise.reject(new Error("no disk")) };
     const executor = (required: boolean) =>
       createExecutor({
         model: createScriptedModel(["ok"]),
@@ -428,9 +426,9 @@ describe("resume", () => {
     const look = openTool("read");
     const running = first.executor.run({ id: "a", tools: { look: look.tool } }, "go", { runId: "r" });
     await look.called;
-    const head = await first.store.head("r");
-    await first.store.release({ runId: "r", epoch: head!.epoch, owner: head!.owner! });
-    const lease = await first.store.claim("r");
+    const { log } = first.store;
+    await log.journal.releaseLease("r", (await first.store.head("r"))!.epoch);
+    const lease = await claimRun(log, (await log.journal.readHead("r"))!);
     look.answer(1);
     expect(await running).toMatchObject({ status: "failed", error: { code: "RUN_STALE_LEASE" } });
     expect((await first.store.head("r"))?.epoch).toBe(lease?.epoch);
@@ -497,7 +495,8 @@ describe("throttled saves", () => {
       return 1;
     });
     await executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
-    expect(counts).toEqual([2, 2, 2]);
+    // The first step is written while the model is asked for the second one.
+    expect(counts).toEqual([1, 2, 2]);
     expect((await store.load("r"))?.transcript.length).toBe(8);
   });
   test("never defer a save before an effect", async () => {

@@ -5,30 +5,21 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
-import { resolveEntry } from "../../src/run/log/resolve.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { ARM, bundleProgram } from "../bundle.ts";
 
 const HERE = import.meta.dirname;
 const MAX_STARTS = 5;
 /** Leaves a started effect behind, whose outcome is unknown to the next start. */
-const INTERRUPTION = "run.effect.happened";
+const INTERRUPTION = "engine.effect.happened";
 
 export const CLASSES = ["read", "idempotent", "once", "reconcile"] as const;
 export type Class = (typeof CLASSES)[number];
 
-/** All crash points of durable agents. */
+/** All crash points of executors and durable agents. The migration of old databases has its own test. */
 export function enginePoints(): string[] {
-  return listCrashPoints(join(HERE, "..", "..", "src"))
-    .map(({ name }) => name)
-    .filter((name) => name.startsWith("engine."));
-}
-
-/** All crash points of the kernel and of the given store. */
-export function crashPointsFor(store: "sqlite" | "postgres"): string[] {
-  return listCrashPoints(join(HERE, "..", "..", "src"))
-    .map(({ name }) => name)
-    .filter((name) => name.startsWith("run.") && (store === "sqlite" || !name.startsWith("run.sqlite.")));
+  const names = listCrashPoints(join(HERE, "..", "..", "src")).map(({ name }) => name);
+  return [...new Set(names)].filter((name) => /^engine\.(?!migrate\.)/.test(name));
 }
 
 export interface World extends AsyncDisposable {
@@ -98,13 +89,11 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
     let last = await start(cell.point);
     if (!last.killed) {
       // Not reached: start over, interrupt, and arm it in the resume.
-      if (cell.durable === undefined) await deleteRuns(cell.store, place, schema);
-      else if (cell.store === "sqlite") place = join(root, "state", "again.db");
+      if (cell.store === "sqlite") place = join(root, "state", "again.db");
       else schema += "_2";
       rmSync(join(directory, "missions", ".lazarus-effects"), { recursive: true, force: true });
       await fetch(world.url, { method: "DELETE" });
-      const interruption = cell.durable === undefined ? INTERRUPTION : "engine.effect.happened";
-      kills += (await start(interruption)).killed ? 1 : 0;
+      kills += (await start(INTERRUPTION)).killed ? 1 : 0;
       last = await start(cell.point);
       if (!last.killed) kills = 0;
     }
@@ -121,7 +110,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       if (last.output.status !== "needs-human") continue;
       parked = true;
       before ??= await counts(world);
-      await resolveAsHuman(cell, [place, schema], last.output.unknown ?? [], world);
+      await resolveAsHuman(cell.store, [place, schema], last.output.unknown ?? [], world);
     }
     const after = await counts(world);
     return {
@@ -192,7 +181,7 @@ function openStore(store: Cell["store"], place: string, schema: string) {
 
 /** What a human does with `lazarus runs resolve`: checks whether the effect happened, then reports it. */
 async function resolveAsHuman(
-  { store: kind, durable }: Cell,
+  kind: Cell["store"],
   [place, schema]: readonly [string, string],
   effects: readonly string[],
   world: World,
@@ -201,11 +190,6 @@ async function resolveAsHuman(
   const happened = await world.counts();
   for (const id of effects) {
     const resolution = { outcome: happened[id] ? "done" : "retry" } as const;
-    await (durable === undefined ? store.resolve(id, resolution) : resolveEntry(store.log, id, resolution));
+    await store.resolve(id, resolution);
   }
-}
-
-async function deleteRuns(kind: Cell["store"], place: string, schema: string): Promise<void> {
-  await using store = await openStore(kind, place, schema);
-  for (const { runId } of await store.list()) await store.delete(runId);
 }

@@ -11,6 +11,7 @@ import { sleep, waitFor } from "../../src/run/engine/scope.ts";
 import type { Journal } from "../../src/run/journal/journal.ts";
 import { createMemoryJournal } from "../../src/run/journal/memory.ts";
 import { openSqliteJournal } from "../../src/run/journal/sqlite.ts";
+import { RUNS_DATABASE } from "../../src/run/journal/sqlite-migrations.ts";
 import { createRunLog, type RunLog } from "../../src/run/log/run-log.ts";
 import { approveRun } from "../../src/run/operations/approve.ts";
 import { cancelRun } from "../../src/run/operations/cancel.ts";
@@ -22,7 +23,6 @@ import { retryRun } from "../../src/run/operations/retry.ts";
 import { sendToRun } from "../../src/run/operations/send.ts";
 import { showRun } from "../../src/run/operations/show.ts";
 import { wakeRun } from "../../src/run/operations/wake.ts";
-import { RUNS_DATABASE } from "../../src/run/stores/sqlite-schema.ts";
 import { call, type Line, script } from "./durable/models.ts";
 import { processesOf } from "./durable/processes.ts";
 

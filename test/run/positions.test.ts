@@ -15,7 +15,8 @@ import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createExecutor, openCellRunStore, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
-import { describeRunMove, type RunPosition, readRunPositions } from "../../src/run/stores/positions.ts";
+import { claimRun } from "../../src/run/log/run-log.ts";
+import { describeRunMove, type RunPosition, readRunPositions } from "../../src/run/store/positions.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 let cell: string;
@@ -80,7 +81,7 @@ describe("positions of a cell's runs", () => {
     expect(readRunPositions(cell)).toMatchObject([{ ...position, store: "state/runs.db" }]);
     expect(names()).toEqual(["runs.db"]);
     await using store = openCellRunStore(cell);
-    await store.claim("r1");
+    await claimRun(store.log, (await store.log.journal.readHead("r1"))!);
     expect(readRunPositions(cell)).toMatchObject([position]);
     // As in a copy of a killed process's files: a write-ahead log without its index.
     const copy = mkdtempSync(join(tmpdir(), "lazarus-positions-"));

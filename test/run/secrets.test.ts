@@ -2,7 +2,7 @@
 import { jsonSchema } from "ai";
 import { describe, expect, test } from "vitest";
 import { type Agent, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
-import { bench, passTime, restarted, tool } from "./bench.ts";
+import { bench, onWrite, passTime, records, restarted, tool } from "./bench.ts";
 import type { Line } from "./scripted-model.ts";
 
 const TOKEN = ["ghp", "1234567890abcdefghijklmnopqrstuvwx12"].join("_");
@@ -28,12 +28,12 @@ describe("secrets", () => {
   test("in the input of a call are not replayed after a resume; the model is asked to repeat the call", async () => {
     const first = bench([push, "pushed"]);
     const stop = new AbortController();
-    const save = first.store.save;
-    first.store.save = async (lease, change) => {
-      const receipt = await save(lease, change);
-      if (change.effects?.some(({ state }) => state === "prepared")) stop.abort(new ShutdownError());
-      return receipt;
-    };
+    // The stop arrives while the start of the call is written, before the tool is called.
+    const restore = onWrite(first.store, async (write, proceed) => {
+      const verdict = await proceed();
+      if (records(write, "started")) stop.abort(new ShutdownError());
+      return verdict;
+    });
     let ran = 0;
     const agent: Agent = { id: "a", tools: { push: tool("once", () => ++ran, open) } };
     const { redactions } = await first.executor.run(agent, `use ${TOKEN}`, {
@@ -41,7 +41,7 @@ describe("secrets", () => {
       signal: stop.signal,
     });
     expect(redactions).toBe((await first.store.head("r"))?.redactions);
-    first.store.save = save;
+    restore();
     const second = restarted(first, [push, "I will ask for the token"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", output: "I will ask for the token" } });

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { posixSupport } from "../../src/platform/posix.ts";
-import { openCellRunStore } from "../../src/run/stores/open.ts";
+import { beginRun } from "../../src/run/log/run-log.ts";
+import { openCellRunStore } from "../../src/run/store/open.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
@@ -19,11 +20,6 @@ beforeEach(() => {
 afterEach(() => world[Symbol.dispose]());
 
 const read = (name: string) => fs.readFileSync(world.path(name), "utf8");
-
-const RUN = {
-  ...{ agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null, parentRunId: null },
-  ...{ prompt: "go", modelTier: null, inputs: null, startedAtMs: 0, maxIterations: 1 },
-};
 
 describe("a restore in place", () => {
   it("restores names that are not UTF-8, look like whiteouts, or have the maximum length", async () => {
@@ -250,7 +246,7 @@ describe("a restore in place", () => {
   it("refuses to replace the store of a run that a living process owns, also after it has closed the file", async () => {
     await world.checkpoint();
     const store = openCellRunStore(world.cell);
-    const lease = await store.begin({ ...RUN, runId: "r" }, []);
+    const lease = await beginRun(store.log, { id: "r", agentId: "a", info: { runId: "r" } }, []);
     await store[Symbol.asyncDispose]();
     await expect(restoreCell(world.context, {})).rejects.toMatchObject({
       code: "RUN_BUSY",
@@ -261,7 +257,7 @@ describe("a restore in place", () => {
       "worktree/a",
     ]);
     const again = openCellRunStore(world.cell);
-    await again.release(lease);
+    await again.log.journal.releaseLease("r", lease.epoch);
     await again[Symbol.asyncDispose]();
     expect((await restoreCell(world.context, {})).changes.removed).toContain("state/runs.db");
   });

@@ -5,15 +5,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createExecutor, openSqliteRunStore, recoverInterrupted } from "../../src/run/index.ts";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
-import { brokenPromise, CLASSES, crashPointsFor, killAt } from "../run/kill-loop.ts";
+import { brokenPromise, CLASSES, enginePoints, killAt } from "../run/kill-loop.ts";
 import { createScriptedModel } from "../run/scripted-model.ts";
 
 const PASSES = [2, 3, 4, 5, 6, 7, 8];
 
 describe("runs", () => {
-  const repeated = crashPointsFor("sqlite").filter((point) =>
-    /^run\.(save|effect|model|sqlite)\./.test(point),
-  );
+  const repeated = enginePoints().filter((point) => /^engine\.(save|effect|model)\./.test(point));
   const cells = repeated.flatMap((point) =>
     PASSES.flatMap((nth) => CLASSES.map((each) => [`${point}#${nth}`, each] as const)),
   );

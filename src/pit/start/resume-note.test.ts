@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { EffectNote } from "../../effects/notes.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
-import type { RunPosition } from "../../run/stores/positions.ts";
+import type { RunPosition } from "../../run/store/positions.ts";
 import { beginLife, createRecord, endLife, setCheckpoint } from "../record/record.ts";
 import { grantedValues, toSettings } from "../settings.ts";
 import { handoffText, type ResumeFacts, resumeDocument } from "./resume-note.ts";

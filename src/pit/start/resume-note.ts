@@ -8,7 +8,7 @@ import type { FlowPosition } from "../../flow/operations/positions.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
-import type { RunPosition } from "../../run/stores/positions.ts";
+import type { RunPosition } from "../../run/store/positions.ts";
 import { describeEnd } from "../describe.ts";
 import type { MissionRecord } from "../record/record.ts";
 

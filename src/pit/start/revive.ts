@@ -12,7 +12,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import type { Lock } from "../../platform/lock.ts";
-import { readRunPositions } from "../../run/stores/positions.ts";
+import { readRunPositions } from "../../run/store/positions.ts";
 import type { PitContext } from "../context.ts";
 import { recordCalls } from "../conversation/record-calls.ts";
 import { describeError } from "../describe.ts";

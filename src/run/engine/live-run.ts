@@ -176,7 +176,7 @@ export class LiveRun {
 
   /** Begins to write what is waiting, without delaying the run. */
   writeBehind(): void {
-    if (this.recorder === undefined || this.recorder.idleMs < this.#throttleMs) return;
+    if (this.recorder === undefined || this.recorder.unsavedMs < this.#throttleMs) return;
     this.recorder.flush().catch(this.#onWriteFailed);
   }
 

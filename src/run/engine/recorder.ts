@@ -35,6 +35,7 @@ export class Recorder {
   #writing: Promise<void> = Promise.resolve();
   #scheduled: Promise<void> | undefined;
   #lastMs: number;
+  #savedMs = Number.NEGATIVE_INFINITY;
 
   constructor(log: RunLog, lease: Lease, head: Pick<HeadRow, "seq" | "redactions">) {
     this.#log = log;
@@ -46,9 +47,9 @@ export class Recorder {
     void this.#renew();
   }
 
-  /** Milliseconds since the last successful write. */
-  get idleMs(): number {
-    return this.#log.machine.clock.monotonicMs() - this.#lastMs;
+  /** Milliseconds since the last successful write; infinite before the first. */
+  get unsavedMs(): number {
+    return this.#log.machine.clock.monotonicMs() - this.#savedMs;
   }
 
   /** Number of writes so far. */
@@ -135,6 +136,7 @@ export class Recorder {
     }
     this.#seq += 1;
     this.#lastMs = this.#log.machine.clock.monotonicMs();
+    this.#savedMs = this.#lastMs;
     crashPoint("engine.save.after");
   }
 

@@ -1,6 +1,7 @@
 // Continues the runs of an agent that nobody executes: interrupted ones, and those whose time or answer has come. A run
 // that kills its process every time is left alone, as is one that belongs to another version of a pinned agent.
 import type { HeadRow } from "../journal/journal.ts";
+import { DEFAULT_DEATHS } from "../log/lease.ts";
 import { findHead, isHeld, type RunLog, timeOf } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { Lease } from "../model/types.ts";
@@ -14,9 +15,6 @@ export interface RecoveredRun {
   readonly status: RunOutcome["status"] | "skipped";
   readonly reason?: string;
 }
-
-/** How many times in a row a run may be claimed without completing a step. */
-const MAX_DEATHS = 5;
 
 /** Continues all runs of one kind that can be continued. */
 export async function recoverRuns(
@@ -77,7 +75,7 @@ async function recoverOne(
 }
 
 function whyNot(head: HeadRow, { definition, onChange }: RunKind): string | undefined {
-  if (head.deaths >= MAX_DEATHS) {
+  if (head.deaths >= DEFAULT_DEATHS) {
     return `it was resumed ${head.deaths} times without getting past step ${head.step}: its process dies there; when that is fixed: lazarus runs retry ${head.id}`;
   }
   if (onChange !== "continue" && head.definition !== null && head.definition !== definition) {

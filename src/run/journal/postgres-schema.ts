@@ -157,7 +157,8 @@ const KEY = "(SELECT key FROM %.run WHERE id = $1)";
 const CHAIN = `
       SELECT run.id, run.key, run.fork_of, coalesce(run.fork_step, -1) AS above, ${2 ** 31 - 1} AS upto
       FROM %.run WHERE run.id = $1
-      UNION ALL
+      -- Not ALL: in a damaged database, a run may be its own ancestor.
+      UNION
       SELECT parent.id, parent.key, parent.fork_of, coalesce(parent.fork_step, -1), least(chain.above, chain.upto)
       FROM chain JOIN %.run AS parent ON parent.id = chain.fork_of`;
 
@@ -224,9 +225,9 @@ export const PG_JOURNAL_SQL = {
   putEntry: putEntries(`SELECT $1::bigint, $2::int, ${ENTRY_VALUES} FROM ${unnestEntries(3)}`),
   countResponses: `
     WITH RECURSIVE chain AS (${CHAIN})
-    SELECT count(*) AS n FROM chain
+    SELECT count(DISTINCT entry.step) AS n FROM chain
     JOIN %.entry ON entry.key = chain.key AND entry.step > chain.above AND entry.step <= chain.upto
-    WHERE entry.kind = 'response'`,
+    WHERE entry.step > 0 AND entry.kind IN ('response', 'transcript')`,
   swapLease: `
     UPDATE %.head SET epoch = epoch + 1, owner = $3, lease_until_ms = $4, status = 'running', wake_ms = NULL,
       deaths = deaths + (CASE WHEN status = 'running' THEN 1 ELSE 0 END), updated_ms = $5

@@ -4,7 +4,12 @@
 // because a NOTIFY for every write would serialize all commits.
 import type { PoolClient } from "pg";
 import type { Machine } from "../../platform/machine.ts";
-import { openPostgresPool, type PostgresOptions, type PostgresSpec } from "../../platform/postgres.ts";
+import {
+  openPostgresPool,
+  type PostgresOptions,
+  type PostgresPool,
+  type PostgresSpec,
+} from "../../platform/postgres.ts";
 import { isEnded, verdictOf } from "./head.ts";
 import type {
   EntryRow,
@@ -19,6 +24,7 @@ import type {
   WaitRow,
 } from "./journal.ts";
 import { createNews, type RunVersion } from "./postgres-news.ts";
+import { moveOldRows } from "./postgres-old-rows.ts";
 import { claimQueued, type Run, takeRate } from "./postgres-queue.ts";
 import { entryArrays, headValues, toHead, writeArrays } from "./postgres-rows.ts";
 import { PG_JOURNAL_SQL } from "./postgres-schema.ts";
@@ -43,7 +49,7 @@ export async function openPostgresJournal(
   spec: PostgresSpec,
   options: PostgresOptions = {},
 ): Promise<Journal> {
-  const pool = await openPostgresPool(machine.clock, connection, spec, options);
+  const pool = await openPool(machine, connection, spec, options);
   const query: Query = (name, ...values) => pool.query(`journal.${name}`, PG_JOURNAL_SQL[name], values);
   const transaction = <T>(work: (run: Run) => Promise<T>): Promise<T> =>
     pool.inTransaction((client) => work(runOn(client, pool.schema)));
@@ -130,6 +136,22 @@ export async function openPostgresJournal(
       await pool[Symbol.asyncDispose]();
     },
   };
+}
+
+async function openPool(
+  { clock }: Machine,
+  connection: string,
+  spec: PostgresSpec,
+  options: PostgresOptions,
+): Promise<PostgresPool> {
+  const pool = await openPostgresPool(clock, connection, spec, options);
+  try {
+    await moveOldRows(pool);
+    return pool;
+  } catch (error) {
+    await pool[Symbol.asyncDispose]();
+    throw error;
+  }
 }
 
 function runOn(client: PoolClient, schema: string): Run {

@@ -19,7 +19,10 @@ function segmentsOf(sql: Statements, runId: string): Segment[] {
     const above = head.forkOf === null ? -1 : head.forkStep!;
     found.unshift({ runId: head.id, key: head.key, above, upTo });
     upTo = Math.min(upTo, above);
-    head = head.forkOf === null ? undefined : findHead(sql, head.forkOf);
+    const { forkOf }: { forkOf: string | null } = head;
+    // In a damaged database, a run may be its own ancestor.
+    const isKnown = found.some((each) => each.runId === forkOf);
+    head = forkOf === null || isKnown ? undefined : findHead(sql, forkOf);
   }
   return found;
 }

@@ -144,7 +144,8 @@ export const JOURNAL_SQL = {
     SELECT ${ENTRY} FROM entry WHERE key = :key AND step > :above AND step <= :upTo ORDER BY step, kind, call`,
   readEntriesAfter: `SELECT ${ENTRY} FROM entry WHERE key = :key AND seq > :seq ORDER BY step, kind, call`,
   countResponses: `
-    SELECT count(*) AS n FROM entry WHERE key = :key AND step > :above AND step <= :upTo AND kind = 'response'`,
+    SELECT count(DISTINCT step) AS n FROM entry
+    WHERE key = :key AND step > :above AND step <= :upTo AND step > 0 AND kind IN ('response', 'transcript')`,
   /** An answer that came first stays. */
   putWait: `
     INSERT INTO wait (key, id, kind, step, call, names, state, due_ms, digest, answer)

@@ -26,6 +26,7 @@ import type {
 } from "./journal.ts";
 import { applyPrune, entriesOf } from "./sqlite-lineage.ts";
 import { createNews } from "./sqlite-news.ts";
+import { createOldRowsMove } from "./sqlite-old-rows.ts";
 import { claimQueued, readQueues, takeRate, writeQueue } from "./sqlite-queue.ts";
 import { findHead, prepareOnce, putEntries, type Statements, toHead, toWait } from "./sqlite-rows.ts";
 
@@ -36,8 +37,10 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
   database.exec("PRAGMA busy_timeout = 0");
   const sql = prepareOnce(database);
   const group = createGroupCommit(database, machine.clock);
+  const move = createOldRowsMove(database, group);
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
+      if (move.isNeeded) await move.finish();
       return await work();
     } catch (error) {
       throw databaseError(error, path, spec);

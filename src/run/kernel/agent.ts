@@ -2,6 +2,7 @@
 // is reported at the start and does not crash the run midway.
 import type { FlexibleSchema, LanguageModel, ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
+import type { Reconciliation } from "../engine/ledger.ts";
 import type { EffectClass, RunInfo } from "../model/types.ts";
 
 /** What a tool receives besides its input. */
@@ -15,12 +16,6 @@ export interface ToolContext {
   /** Aborts when the run is stopped. An effect then has a grace period to finish. */
   readonly signal: AbortSignal;
 }
-
-/** A tool's answer to whether an interrupted call took effect. */
-export type Reconciliation =
-  | { readonly outcome: "done"; readonly output: unknown }
-  | { readonly outcome: "not-done" }
-  | { readonly outcome: "unknown" };
 
 /** A tool, and how its calls may be repeated. */
 // biome-ignore lint/suspicious/noExplicitAny: a tool set holds tools with different input types.
@@ -38,11 +33,6 @@ export interface DurableTool<INPUT = any, OUTPUT = unknown> {
 /** Infers the type of a tool's input from its schema. */
 export function durableTool<INPUT, OUTPUT>(tool: DurableTool<INPUT, OUTPUT>): DurableTool<INPUT, OUTPUT> {
   return tool;
-}
-
-/** Thrown by a tool that does not know whether its effect happened, such as on a timeout after sending a request. */
-export class UnknownOutcomeError extends Error {
-  override readonly name = "UnknownOutcomeError";
 }
 
 /** Tools by name. */
@@ -92,7 +82,7 @@ export interface Agent {
 /** The input of a run: a text, or the messages of an existing conversation. */
 export type RunInput = string | readonly ModelMessage[];
 
-const CLASSES: readonly string[] = ["read", "idempotent", "once", "reconcile"];
+const CLASSES: readonly string[] = ["read", "idempotent", "once", "reconcile", "nested"];
 /** Settings of the AI SDK that an executor would silently drop. */
 const SDK_SETTINGS = [
   ...[

@@ -3,21 +3,26 @@
 import type { LanguageModel } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import type { LiveRun } from "../engine/live-run.ts";
+import { watchRun } from "../engine/loop.ts";
+import { RunSuspended } from "../engine/scope.ts";
+import { closeSession, type Session } from "../engine/session.ts";
+import { effectOf, entryOf } from "../log/entry.ts";
+import { readInfo } from "../log/read.ts";
 import { asRunError, decideOutcome, type Ending, type Outcome } from "../model/outcome.ts";
-import { RunStopped, ShutdownError } from "../model/stop.ts";
+import { RunStopped, ShutdownError, stopOf } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
+import type { Effect, ResultStatus, RunInfo } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";
 import { type Agent, checkAgent, type RunInput } from "./agent.ts";
-import { createCheckpointer } from "./checkpointer.ts";
 import { createReporter, isolateWatch, type Reporter } from "./isolate-host.ts";
-import { createRunState } from "./new-run.ts";
-import type { ExecutorOptions, RunOptions, RunResult } from "./options.ts";
+import { createRun } from "./new-run.ts";
+import { beginRecord, resumeRecord } from "./open-record.ts";
+import type { ExecutorOptions, RunOptions, RunResult, Setup } from "./options.ts";
 import { runPhases } from "./phases.ts";
-import type { CheckpointerFactory, RunCheckpointer } from "./ports.ts";
-import type { RunContext } from "./run-context.ts";
-import { type RunState, stateOf } from "./state.ts";
+import { grantedSteps, type RunContext } from "./run-context.ts";
 
-/** Runs agents, one model call at a time. */
+/** Runs agents on the AI SDK's own loop. */
 export interface Executor {
   /** Runs an agent until it ends or has to stop. With `resume`, the input must be undefined. */
   run(agent: Agent, input: RunInput | undefined, options?: RunOptions): Promise<RunResult>;
@@ -30,13 +35,6 @@ export interface Executor {
   readonly store: RunStore | undefined;
 }
 
-/** What all runs of one executor share. */
-interface Setup extends ExecutorOptions {
-  readonly machine: Machine;
-  readonly checkpointer: CheckpointerFactory | undefined;
-  readonly shutdown: AbortSignal;
-}
-
 const DEFAULT_STEP_TIMEOUT_MS = 600_000;
 const DEFAULT_GRACE_MS = 5000;
 
@@ -44,14 +42,15 @@ const DEFAULT_GRACE_MS = 5000;
 export function createExecutor(options: ExecutorOptions): Executor {
   const machine = options.machine ?? systemMachine;
   const { store } = options;
+  const throttleMs = options.checkpoint?.throttleMs ?? 0;
+  if (!(throttleMs >= 0)) {
+    throw new LazarusError("USAGE", `throttleMs is ${throttleMs}`, {
+      hint: "use 0 or more milliseconds; 0 saves every step",
+    });
+  }
   const shutdown = new AbortController();
-  const setup: Setup = {
-    ...options,
-    machine,
-    checkpointer:
-      options.ports?.checkpointer ?? (store && createCheckpointer(store, { ...options.checkpoint, machine })),
-    shutdown: shutdown.signal,
-  };
+  const graceMs = options.defaults?.graceMs ?? DEFAULT_GRACE_MS;
+  const setup: Setup = { ...options, machine, graceMs, shutdown: shutdown.signal };
   const running = new Set<Promise<RunResult>>();
   return {
     machine,
@@ -80,135 +79,145 @@ async function runAgent(
   options: RunOptions,
 ): Promise<RunResult> {
   const { machine, ports = {}, defaults = {} } = setup;
-  if (options.resume !== undefined && input !== undefined) {
-    const { runId } = options.resume.record.head;
-    throw new LazarusError("USAGE", `run ${runId} is resumed and takes no new input`, {
+  const { resume } = options;
+  if (resume !== undefined && input !== undefined) {
+    throw new LazarusError("USAGE", `run ${resume.lease.runId} is resumed and takes no new input`, {
       hint: "executor.run(agent, undefined, { resume })",
     });
   }
-  const state = options.resume
-    ? stateOf(options.resume.record)
-    : createRunState(machine, agent, input, options, defaults);
-  const { runId, agentId } = state.info;
-  const reporter = createReporter(ports, state);
-  let checkpointer: RunCheckpointer | undefined;
+  const created = resume === undefined ? createRun(machine, agent, input, options, defaults) : undefined;
+  const info = created?.info ?? readInfo(requireStore(setup).log, resume!.loaded.head);
+  let session: Session | undefined;
+  let isDurable = true;
+  const reporter = createReporter(ports, info, () => session?.run.step ?? 0);
+  // A claimed run that cannot be opened is not this executor's to close: its caller releases it.
+  if (created === undefined) session = await resumeRecord(setup, resume!, reporter);
   let ending: Ending;
   try {
-    checkpointer = await openCheckpointer(setup.checkpointer, state, options, reporter);
+    if (created !== undefined) ({ session, isDurable } = await beginRecord(setup, agent, created, reporter));
     checkAgent(agent);
-    reporter.audit(options.resume ? "resume" : "begin", { agent: agentId });
-    const output = await runToEnd(setup, { agent, state, checkpointer, reporter, signal: options.signal });
-    ending = { kind: "finished", output };
+    reporter.audit(resume ? "resume" : "begin", { agent: info.agentId });
+    ending = {
+      kind: "finished",
+      output: await runToEnd(setup, { agent, info, session: session!, reporter, options }),
+    };
   } catch (error) {
-    ending = { kind: "threw", error };
+    ending = { kind: "threw", error: session?.run.haltedBy ?? error };
   }
-  const outcome = await closeRecord(checkpointer, state, decideOutcome(ending, runId), reporter);
-  reporter.audit("end", { status: outcome.status, error: outcome.error?.code ?? null });
+  const end = await closeRecord(session?.run, info, ending, reporter);
+  reporter.audit("end", { status: end.status, error: end.error?.code ?? null });
   // The host may close its audit log as soon as it has the result.
-  await reporter.flush(machine.clock, defaults.graceMs ?? DEFAULT_GRACE_MS);
+  await reporter.flush(machine.clock, setup.graceMs);
+  const run = session?.run;
   return {
-    runId,
-    status: outcome.status,
-    output: outcome.output,
-    steps: state.step,
-    usage: state.usage,
-    error: outcome.error,
-    durable: checkpointer !== undefined,
-    unknownEffects: [...state.effects.values()].filter((effect) => effect.state === "unknown"),
-    redactions: checkpointer?.redactions ?? 0,
-    warnings: reporter.warnings,
+    runId: info.runId,
+    status: end.status,
+    output: end.output,
+    steps: Math.max(run?.step ?? 0, session?.loaded.head.step ?? 0),
+    usage: run?.usage ?? { inputTokens: 0, outputTokens: 0 },
+    error: end.error,
+    durable: run !== undefined && isDurable,
+    unknownEffects: unknownEffects(run),
+    redactions: (isDurable && run?.recorder?.redactions) || 0,
+    warnings: [...reporter.warnings, ...(run?.warnings ?? [])],
   };
 }
 
-/** A run that cannot be made durable continues with a warning, unless its host requires durability. */
-async function openCheckpointer(
-  factory: CheckpointerFactory | undefined,
-  state: RunState,
-  options: RunOptions,
-  reporter: Reporter,
-): Promise<RunCheckpointer | undefined> {
-  if (options.resume !== undefined) {
-    if (factory !== undefined) return factory.resume(options.resume, state);
-    throw new LazarusError("USAGE", "resuming a run needs an executor with the run's store", {
-      hint: "createExecutor({ model, store })",
-    });
-  }
-  try {
-    return await factory?.begin(state.info, state);
-  } catch (error) {
-    if (factory?.required || (error instanceof LazarusError && error.code === "RUN_ID_TAKEN")) throw error;
-    reporter.warn(`this run is not durable: ${thrownText(error)}`);
-    return undefined;
-  }
+function requireStore({ store }: Setup): RunStore {
+  if (store !== undefined) return store;
+  throw new LazarusError("USAGE", "resuming a run needs an executor with the run's store", {
+    hint: "createExecutor({ model, store })",
+  });
+}
+
+function unknownEffects(run: LiveRun | undefined): Effect[] {
+  const effects = run?.entriesOf("effect").filter(({ state }) => state === "unknown") ?? [];
+  return effects.map((entry) => effectOf(run!.id, entry));
 }
 
 interface OpenRun {
   readonly agent: Agent;
-  readonly state: RunState;
-  readonly checkpointer: RunCheckpointer | undefined;
+  readonly info: RunInfo;
+  readonly session: Session;
   readonly reporter: Reporter;
-  readonly signal: AbortSignal | undefined;
+  readonly options: RunOptions;
 }
 
 /** Runs the phases under the run's stop signals, time limit and watchdog. */
 async function runToEnd(setup: Setup, open: OpenRun): Promise<string> {
   const { machine, ports = {}, defaults = {} } = setup;
-  const { agent, checkpointer, reporter } = open;
-  const stop = new AbortController();
+  const { agent, info, session, reporter } = open;
+  const { run } = session;
   const ended = new AbortController();
-  const signals = [stop.signal, setup.shutdown, open.signal, checkpointer?.lost];
-  const run: RunContext = {
+  const watched = watchRun(run);
+  const context: RunContext = {
     agent,
-    state: open.state,
-    checkpointer,
+    info,
+    session,
+    run,
     ports,
-    signal: AbortSignal.any(signals.filter((signal) => signal !== undefined)),
     clock: machine.clock,
-    graceMs: defaults.graceMs ?? DEFAULT_GRACE_MS,
     stepTimeoutMs: agent.stepTimeoutMs ?? defaults.stepTimeoutMs ?? DEFAULT_STEP_TIMEOUT_MS,
     maxRetries: defaults.maxRetries ?? 2,
-    nudges: [],
-    extraSteps: 0,
-    textListenerFailed: false,
+    mailbox: watched.mailbox,
     watch: undefined,
     modelFor: (tier) => pickModel(setup, tier),
     audit: reporter.audit,
     warn: reporter.warn,
   };
-  startWatch(run, stop);
-  limitTime(machine, agent.timeoutMs ?? defaults.timeoutMs, stop, ended.signal);
+  watched.mailbox.onDelivery = ({ content }) => reporter.audit("nudge", { text: content });
+  for (const signal of [open.options.signal, setup.shutdown]) stopOn(run, signal, ended.signal);
+  startWatch(context);
+  limitTime(context, agent.timeoutMs ?? defaults.timeoutMs, ended.signal);
   try {
-    return await runPhases(run);
+    return await runPhases(context);
   } finally {
     ended.abort();
-    run.watch?.stop();
+    watched.stop();
+    context.watch?.stop();
   }
 }
 
-function startWatch(run: RunContext, stop: AbortController): void {
+function stopOn(run: LiveRun, signal: AbortSignal | undefined, ended: AbortSignal): void {
+  if (signal === undefined) return;
+  const stop = () => run.halt(stopOf(signal.reason));
+  if (signal.aborted) stop();
+  else signal.addEventListener("abort", stop, { once: true, signal: ended });
+}
+
+function startWatch(context: RunContext): void {
+  const { run, mailbox, warn } = context;
+  let nudges = 0;
   try {
-    const watch = run.ports.watchdog?.watch(run.state.info, {
-      nudge: (text) => void run.nudges.push(text),
-      kill: (reason) => stop.abort(new RunStopped("killed", reason)),
+    const watch = context.ports.watchdog?.watch(context.info, {
+      nudge: (content) => {
+        nudges += 1;
+        mailbox.messages.push({ id: `${run.id}.nudge.${nudges}`, message: { role: "user", content } });
+      },
+      kill: (reason) => run.halt(new RunStopped("killed", reason)),
       raiseStepsBy: (steps) => {
-        if (Number.isFinite(steps) && steps > 0) run.extraSteps += Math.floor(steps);
+        if (Number.isFinite(steps) && steps > 0) grant(context, Math.floor(steps));
       },
     });
-    run.watch = watch && isolateWatch(watch, run.warn);
+    context.watch = watch && isolateWatch(watch, warn);
   } catch (error) {
-    run.warn(`the watchdog could not be started: ${thrownText(error)}`);
+    warn(`the watchdog could not be started: ${thrownText(error)}`);
   }
 }
 
-function limitTime(
-  machine: Machine,
-  timeoutMs: number | undefined,
-  stop: AbortController,
-  ended: AbortSignal,
-): void {
+/** Extra steps are part of the record, so that a resume has them, too. */
+function grant(context: RunContext, steps: number): void {
+  const { run } = context;
+  if (!run.isOpen) return;
+  const call = run.entriesOf("grant").length;
+  run.keep(entryOf({ step: run.step, kind: "grant", call }, { steps }));
+  context.audit("grant", { steps, granted: grantedSteps(context) });
+}
+
+function limitTime({ clock, run }: RunContext, timeoutMs: number | undefined, ended: AbortSignal): void {
   if (timeoutMs === undefined) return;
-  void machine.clock.sleep(timeoutMs, ended).then(() => {
-    if (!ended.aborted) stop.abort(new RunStopped("timeout", `it took longer than ${timeoutMs} ms`));
+  void clock.sleep(timeoutMs, ended).then(() => {
+    if (!ended.aborted) run.halt(new RunStopped("timeout", `it took longer than ${timeoutMs} ms`));
   });
 }
 
@@ -221,24 +230,30 @@ function pickModel({ model: fallback, models = {} }: Setup, tier: string | undef
   });
 }
 
+type End = Pick<Outcome, "output" | "error"> & { readonly status: ResultStatus };
+
 /** Closes the record. If that fails, the record stays interrupted and the result says so. */
 async function closeRecord(
-  checkpointer: RunCheckpointer | undefined,
-  state: RunState,
-  outcome: Outcome,
+  run: LiveRun | undefined,
+  { runId }: RunInfo,
+  ending: Ending,
   reporter: Reporter,
-): Promise<Outcome> {
-  if (checkpointer === undefined) return outcome;
-  const { runId } = state.info;
+): Promise<End> {
+  const outcome = endOf(ending, runId);
+  if (run === undefined) return outcome;
   try {
-    if (outcome.closing === undefined) checkpointer.stop();
-    else await checkpointer.close(state, outcome.closing);
+    await closeSession(run, ending);
     return outcome;
   } catch (error) {
-    checkpointer.stop();
-    if (error instanceof RunStopped) return decideOutcome({ kind: "threw", error }, runId);
+    if (error instanceof RunStopped) return endOf({ kind: "threw", error }, runId);
     reporter.warn(`the end of the run was not recorded, so it will be resumed: ${thrownText(error)}`);
     if (outcome.status !== "completed") return outcome;
     return { ...outcome, status: "failed", error: asRunError(error, runId) };
   }
+}
+
+function endOf(ending: Ending, runId: string): End {
+  if (ending.kind === "threw" && ending.error instanceof RunSuspended)
+    return { status: "waiting", output: null, error: ending.error };
+  return decideOutcome(ending, runId);
 }

@@ -2,8 +2,8 @@
 // It never crashes the host and never keeps a run from being closed.
 import type { Clock } from "../../platform/clock.ts";
 import { thrownText } from "../model/thrown.ts";
+import type { RunInfo } from "../model/types.ts";
 import type { RunEvent, RunPorts, Watch } from "./ports.ts";
-import type { RunState } from "./state.ts";
 
 /** Calls a listener; passes what it throws or rejects with to `onError`. */
 export function callListener(listener: () => unknown, onError: (error: unknown) => void): void {
@@ -43,14 +43,13 @@ export interface Reporter {
 }
 
 /** Delivers events in order without blocking the run. A failed write to the audit log becomes a warning. */
-export function createReporter(ports: RunPorts, state: RunState): Reporter {
-  const { info } = state;
+export function createReporter(ports: RunPorts, info: RunInfo, stepOf: () => number): Reporter {
   const warnings: string[] = [];
   const pending = new Set<Promise<unknown>>();
   const audit: Reporter["audit"] = (kind, data) => {
     const { audit: port } = ports;
     if (port === undefined) return;
-    const event = { kind, step: state.step, data };
+    const event = { kind, step: stepOf(), data };
     const write: Promise<unknown> = Promise.resolve()
       .then(() => port.record(info, event))
       .catch((error: unknown) => warnings.push(`the audit log was not written: ${thrownText(error)}`))

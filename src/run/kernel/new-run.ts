@@ -1,24 +1,23 @@
-// Creates the state of a new run: its id, its info, and the input as its first messages. No I/O.
+// Creates the info of a new run and its input as messages. No I/O.
+import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
+import { excerpt, textOf } from "../log/read.ts";
 import { createRunId, isRunId } from "../model/run-id.ts";
-import { textOf } from "../model/transcript.ts";
 import type { RunInfo } from "../model/types.ts";
 import { type Agent, inputMessages, isStepLimit, type RunInput } from "./agent.ts";
 import type { ExecutorDefaults, RunOptions } from "./options.ts";
-import { createState, INPUT_PHASE, type RunState } from "./state.ts";
 
 const DEFAULT_ITERATIONS = 50;
-const PROMPT_LENGTH = 200;
 
 /** Throws for a mistake in the call: no input, or an invalid run id. The agent itself is checked later. */
-export function createRunState(
+export function createRun(
   machine: Machine,
   agent: Agent,
   input: RunInput | undefined,
   run: RunOptions,
   defaults: ExecutorDefaults,
-): RunState {
+): { info: RunInfo; messages: ModelMessage[] } {
   if (input === undefined) {
     throw new LazarusError("USAGE", "a new run needs an input", {
       hint: 'executor.run(agent, "what to do")',
@@ -51,17 +50,5 @@ export function createRunState(
     startedAtMs: nowMs,
     maxIterations: run.maxIterations ?? agent?.maxIterations ?? defaults.maxIterations ?? DEFAULT_ITERATIONS,
   };
-  const phase = agent?.phases === undefined ? 0 : INPUT_PHASE;
-  return createState(
-    info,
-    messages.map((message) => ({ step: 0, phase, message })),
-  );
-}
-
-/** Cuts at a word boundary: the redaction rules would not recognize half a secret. */
-function excerpt(text: string): string {
-  if (text.length <= PROMPT_LENGTH) return text;
-  return /\s/.test(text[PROMPT_LENGTH]!)
-    ? text.slice(0, PROMPT_LENGTH)
-    : text.slice(0, PROMPT_LENGTH).replace(/\S+$/, "");
+  return { info, messages };
 }

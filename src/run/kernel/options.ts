@@ -20,7 +20,7 @@ export interface ExecutorDefaults {
 
 /** How often a run is saved, and what happens when it cannot be. */
 export interface CheckpointOptions {
-  /** Minimum time between saves that no effect depends on, default 0: every step is saved. */
+  /** Minimum time between writes that no effect depends on, default 0: every step is written. */
   readonly throttleMs?: number;
   /** Refuse to run what cannot be made durable, instead of continuing with a warning. Default false. */
   readonly required?: boolean;
@@ -37,6 +37,13 @@ export interface ExecutorOptions {
   readonly ports?: RunPorts;
   readonly defaults?: ExecutorDefaults;
   readonly machine?: Machine;
+}
+
+/** What all runs of one executor share. */
+export interface Setup extends ExecutorOptions {
+  readonly machine: Machine;
+  readonly graceMs: number;
+  readonly shutdown: AbortSignal;
 }
 
 /** The caller, its limits, and the run to resume, if any. */

@@ -1,57 +1,76 @@
-// The loop: phases in sequence. Within a phase, it repeats until the phase has its answer: calls without a result are
-// executed; an answer without calls ends the phase; otherwise the model is called again. A new run and a resumed one
-// take the same path; they differ only in what the transcript already holds.
+// The phases of a run, in sequence. Each is one call of the AI SDK's loop over the run's journal, with its own conversation. A
+// new run and a resumed one take the same path: completed phases are skipped by position, and the loop of the interrupted one
+// replays the steps that it has.
+import { generateText, type ModelMessage, streamText } from "ai";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { orStopped, RunStopped, stopOf } from "../model/stop.ts";
+import { inputOf, type Loop } from "../engine/loop.ts";
+import { type Settings, withSeams } from "../engine/seam.ts";
+import { type Segment, type StoredInput, segmentsOf } from "../engine/session.ts";
+import { durableSteering } from "../engine/steering.ts";
+import { entryOf } from "../log/entry.ts";
+import { phasesOf, textOf } from "../log/read.ts";
+import { RunStopped } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
-import { danglingCalls, finalText, textOf, withCallIds } from "../model/transcript.ts";
-import { type Phase, phasePrompt, type ToolSet } from "./agent.ts";
-import { executeCalls, prepareCalls } from "./effects.ts";
-import { callListener } from "./isolate-host.ts";
-import { callModel } from "./model-step.ts";
-import { type RunContext, saveThrottled } from "./run-context.ts";
-import { appendMessage, currentEntries, INPUT_PHASE, type RunState } from "./state.ts";
+import { type Phase, phasePrompt } from "./agent.ts";
+import { createModelHooks, createToolHooks } from "./hooks.ts";
+import { grantedSteps, type RunContext } from "./run-context.ts";
+import { effectRules, sdkTools } from "./tools.ts";
+
+/** The phase of the input of an agent with phases: it precedes all of them. */
+export const INPUT_PHASE = -1;
 
 /** Runs all phases that are left and returns the output of the run. */
-export async function runPhases(run: RunContext): Promise<string> {
-  const { agent, state } = run;
+export async function runPhases(context: RunContext): Promise<string> {
+  const { agent, info, run } = context;
   const phases: readonly Phase[] = agent.phases ?? [{ name: "main", prompt: "" }];
-  if (state.phase > phases.length || (agent.phases === undefined && state.phase > 0)) {
+  const isPhased = agent.phases !== undefined;
+  const done = phasesOf(run.entriesOf("phase"));
+  const wasPhased = firstInput(context)?.given !== undefined || firstInput(context)?.phase === INPUT_PHASE;
+  if (done.length > phases.length || isPhased !== wasPhased) {
+    const began = wasPhased ? `is in phase ${done.length}` : "has no phases";
     throw new LazarusError(
       "RUN_AGENT_INVALID",
-      `run ${state.info.runId} is in phase ${state.phase}, but agent ${agent.id} has ${phases.length} phases: it is not the agent that began the run`,
+      `run ${info.runId} ${began}, but agent ${agent.id} has ${agent.phases?.length ?? "no"} phases: it is not the agent that began the run`,
       { hint: "resume it with the agent it was begun with, or fork it at step 0" },
     );
   }
+  const outputs = done.map(({ name, output }) => ({ name, output }));
   // Completed phases are skipped by position, so that two phases of the same name both run.
-  for (let position = state.phase; position < phases.length; position += 1) {
-    state.phase = position;
+  for (let position = done.length; position < phases.length; position += 1) {
     const phase = phases[position]!;
-    const result = await runPhase(run, phase, agent.phases !== undefined);
-    if (agent.phases === undefined) return result.output;
-    state.phases.push({ position, name: phase.name, ...result });
-    state.phase = position + 1;
-    run.audit("phase", { position, name: phase.name, fellBack: result.fellBack });
-    if (position + 1 < phases.length) await saveThrottled(run);
-    crashPoint("run.phase.finished");
+    const result = await runPhase(context, phase, position, outputs);
+    if (!isPhased) return result.output;
+    const { name } = phase;
+    outputs.push({ name, output: result.output });
+    run.keep(entryOf({ step: run.step, kind: "phase", call: position }, { name, ...result }));
+    run.recorder!.head({ phase: position + 1 });
+    context.audit("phase", { position, name, fellBack: result.fellBack });
+    if (position + 1 < phases.length) run.writeBehind();
+    crashPoint("engine.phase.finished");
   }
-  return state.phases.at(-1)?.output ?? "";
+  return outputs.at(-1)?.output ?? "";
 }
 
+type Outputs = readonly { readonly name: string; readonly output: string }[];
+
 async function runPhase(
-  run: RunContext,
+  context: RunContext,
   phase: Phase,
-  phased: boolean,
+  position: number,
+  outputs: Outputs,
 ): Promise<{ output: string; fellBack: boolean }> {
+  const { run } = context;
   try {
-    if (phased) appendPrompt(run.state, phase);
-    return { output: await runConversation(run, phase), fellBack: false };
-  } catch (error) {
+    const segment = segmentOf(context, position) ?? beginPhase(context, phase, position, outputs);
+    if (run.haltedBy !== undefined) throw run.haltedBy;
+    return { output: await runConversation(context, phase, segment, position), fellBack: false };
+  } catch (thrown) {
+    const error = run.haltedBy ?? causeOf(thrown);
     const isPhaseFailure =
       error instanceof LazarusError ? PHASE_FAILURES.has(error.code) : !(error instanceof RunStopped);
-    if (phase.fallback === undefined || !isPhaseFailure) throw error;
-    run.warn(`phase ${phase.name} failed and its fallback is used: ${thrownText(error)}`);
+    if (phase.fallback === undefined || !isPhaseFailure || run.haltedBy !== undefined) throw error;
+    context.warn(`phase ${phase.name} failed and its fallback is used: ${thrownText(error)}`);
     return { output: phase.fallback, fellBack: true };
   }
 }
@@ -64,120 +83,144 @@ const PHASE_FAILURES: ReadonlySet<string> = new Set([
   "RUN_TIMEOUT",
 ]);
 
-/** Appends the phase's prompt, unless the transcript of a resumed run has it already. */
-function appendPrompt(state: RunState, phase: Phase): void {
-  if (state.transcript.some((entry) => entry.phase === state.phase)) return;
-  const input = state.transcript
-    .filter((entry) => entry.phase === INPUT_PHASE)
-    .map(({ message }) => textOf(message))
-    .join("\n\n");
-  appendMessage(state, { role: "user", content: phasePrompt(phase, { input, outputs: state.phases }) });
+/** The SDK wraps the error of a second attempt. */
+function causeOf(error: unknown): unknown {
+  const last = (error as { lastError?: unknown } | undefined)?.lastError;
+  return last instanceof LazarusError || last instanceof RunStopped ? last : error;
 }
 
-async function runConversation(run: RunContext, phase: Phase): Promise<string> {
-  const { agent, state } = run;
-  const tools = phase.tools ?? agent.tools ?? {};
-  const limit = phase.maxIterations ?? state.info.maxIterations;
-  for (;;) {
-    const entries = currentEntries(state);
-    const calls = danglingCalls(entries);
-    // Before the stop: a call that is saved without its ledger entry would not be marked as redacted.
-    await prepareCalls(run, tools, calls);
-    if (run.signal.aborted) throw stopOf(run.signal.reason);
-    if (calls.length > 0) {
-      await executeCalls(run, tools, calls);
-      continue;
-    }
-    // An answer in the caller's own history is not an answer to it.
-    const final = (entries.at(-1)?.step ?? 0) > 0 ? finalText(entries) : undefined;
-    if (final !== undefined && run.nudges.length === 0) return final;
-    const steps = entries.filter(({ message }) => message.role === "assistant").length;
-    if (steps >= limit + run.extraSteps) {
-      throw new LazarusError(
-        "RUN_STEPS_EXHAUSTED",
-        `phase ${phase.name} used its ${steps} steps without an answer`,
-        { hint: "raise maxIterations, or give the phase a fallback" },
-      );
-    }
-    await runModelStep(run, phase, tools);
-  }
+function segmentsIn({ run }: RunContext): Segment[] {
+  return segmentsOf(run.entriesOf("input"));
 }
 
-async function runModelStep(run: RunContext, phase: Phase, tools: ToolSet): Promise<void> {
-  const { agent, state } = run;
-  for (const nudge of run.nudges.splice(0)) {
-    appendMessage(state, { role: "user", content: nudge });
-    run.audit("nudge", { text: nudge });
-  }
-  await checkBudget(run);
-  const startedMs = run.clock.monotonicMs();
-  crashPoint("run.model.before");
-  const answer = await callModel({
-    model: agent.model ?? run.modelFor(phase.modelTier ?? state.info.modelTier ?? undefined),
-    instructions: phase.instructions ?? agent.instructions,
-    messages: currentEntries(state).map(({ message }) => message),
-    tools,
-    signal: run.signal,
-    clock: run.clock,
-    timeoutMs: run.stepTimeoutMs,
-    maxRetries: run.maxRetries,
-    stream: agent.stream ?? false,
-    onActivity: () => run.watch?.activity(),
-    onText: (text) => emitText(run, text),
-  });
-  crashPoint("run.model.answered");
-  state.step += 1;
-  state.usage = {
-    inputTokens: state.usage.inputTokens + answer.usage.inputTokens,
-    outputTokens: state.usage.outputTokens + answer.usage.outputTokens,
+function firstInput(context: RunContext): StoredInput | undefined {
+  return segmentsIn(context)[0]?.input;
+}
+
+/** The last call of the loop in a phase. The answers to a request belong to the phase that asked. */
+function segmentOf(context: RunContext, position: number): Segment | undefined {
+  let phase = INPUT_PHASE;
+  return segmentsIn(context)
+    .filter(({ input }) => {
+      phase = input?.phase ?? phase;
+      return phase === position;
+    })
+    .at(-1);
+}
+
+/** Records the prompt of a phase. That of the first one joins the input. */
+function beginPhase(context: RunContext, phase: Phase, position: number, outputs: Outputs): Segment {
+  const { run, agent } = context;
+  const given = givenMessages(context);
+  const input = given.map(textOf).join("\n\n");
+  const prompt: ModelMessage = { role: "user", content: phasePrompt(phase, { input, outputs }) };
+  const mode = agent.stream === true ? "stream" : "generate";
+  const isFirst = position === 0;
+  const stored: StoredInput = {
+    mode,
+    call: { messages: isFirst ? [...given, prompt] : [prompt] },
+    phase: position,
+    ...(isFirst ? { given: given.length } : {}),
   };
-  for (const message of answer.messages) appendMessage(state, withCallIds(message, state.step));
-  if (answer.messages.length === 0) appendMessage(state, { role: "assistant", content: "" });
-  run.watch?.stepDone(state.step);
-  run.audit("step", { usage: answer.usage });
-  await commitToBudget(run, run.clock.monotonicMs() - startedMs, answer.usage);
-  // One write instead of two: `executeCalls` saves calls together with their ledger entries, and a final answer is
-  // saved with the end of the phase or run.
-  const entries = currentEntries(state);
-  if (danglingCalls(entries).length === 0 && finalText(entries) === undefined) await saveThrottled(run);
+  const call = isFirst ? 0 : segmentsIn(context).length;
+  run.messages += 1;
+  run.keep(entryOf({ step: isFirst ? 0 : run.step, kind: "input", call }, { input: stored }));
+  return segmentOf(context, position)!;
 }
 
-/** Passes streamed text to the host. A listener that throws is not called again; the run continues. */
-function emitText(run: RunContext, text: string): void {
-  if (run.textListenerFailed) return;
-  callListener(
-    () => run.ports.onText?.(run.state.info, text),
-    (error) => {
-      if (!run.textListenerFailed) run.warn(`onText threw and is not called again: ${thrownText(error)}`);
-      run.textListenerFailed = true;
-    },
-  );
+function givenMessages(context: RunContext): ModelMessage[] {
+  const { call, given, phase } = firstInput(context)!;
+  const messages = call.messages as ModelMessage[];
+  return phase === INPUT_PHASE ? messages : messages.slice(0, given);
 }
 
-/** Throws when the caller's budget is spent or cannot be read. A budget that never answers does not delay a stop. */
-async function checkBudget({ ports, state, signal }: RunContext): Promise<void> {
-  const { runId } = state.info;
-  let refusal: string | undefined;
+async function runConversation(
+  context: RunContext,
+  phase: Phase,
+  segment: Segment,
+  position: number,
+): Promise<string> {
+  const { run, session, agent } = context;
+  const hooks = createModelHooks(context);
   try {
-    refusal = await orStopped(Promise.resolve(ports.budget?.check(state.info)), signal);
-  } catch (error) {
-    if (error instanceof RunStopped) throw error;
-    throw new LazarusError("INTERNAL", `run ${runId}: the budget check failed: ${thrownText(error)}`, {
-      hint: `lazarus runs show ${runId}`,
-      cause: error,
-    });
+    run.enterSegment(segment.base);
+    const loop = loopOf(context, phase, phaseBase(context, position), hooks);
+    const input = await inputOf(loop, { ...session, segments: segmentsIn(context) }, segment);
+    const steering = durableSteering(run, context.mailbox, undefined);
+    const call = { ...input, abortSignal: run.stop.signal, experimental_steering: steering };
+    const work = agent.stream === true ? drained(loop.stream(run, call)) : loop.generate(run, call);
+    work.catch(() => {});
+    return answerOf(phase, run.step - phaseBase(context, position), await Promise.race([work, run.halted]));
+  } finally {
+    hooks.end();
   }
-  if (refusal === undefined) return;
-  throw new LazarusError("RUN_BUDGET_SPENT", `run ${runId} has no budget left: ${refusal}`, {
-    hint: "raise the budget, or wait until it rolls over",
+}
+
+/** The last step before a phase. */
+function phaseBase(context: RunContext, position: number): number {
+  return segmentsIn(context).find(({ input }) => input?.phase === position)?.base ?? 0;
+}
+
+/** The SDK's loop with the settings of a phase. */
+function loopOf(
+  context: RunContext,
+  phase: Phase,
+  base: number,
+  modelHooks: ReturnType<typeof createModelHooks>,
+): Loop {
+  const { agent, info } = context;
+  const tools = phase.tools ?? agent.tools ?? {};
+  const instructions = phase.instructions ?? agent.instructions;
+  const limit = phase.maxIterations ?? info.maxIterations;
+  const seams = { effects: effectRules(context, tools), modelHooks, toolHooks: createToolHooks(context) };
+  const settings = (call: Settings): Settings => ({
+    ...call,
+    model: agent.model ?? context.modelFor(phase.modelTier ?? info.modelTier ?? undefined),
+    tools: sdkTools(context, tools),
+    maxRetries: context.maxRetries,
+    // An existing conversation may contain system messages from personas and skills.
+    allowSystemInMessages: true,
+    stopWhen: () => context.run.step - base >= limit + grantedSteps(context),
+    ...(instructions === undefined ? {} : { instructions }),
   });
+  return {
+    generate: (run, call) => generateText(withSeams(settings(call), run, seams) as never) as never,
+    stream: (run, call) =>
+      streamText({ ...withSeams(settings(call), run, seams), onError: () => {} } as never) as never,
+  };
 }
 
-async function commitToBudget(run: RunContext, runtimeMs: number, usage: RunState["usage"]): Promise<void> {
-  try {
-    const written = run.ports.budget?.commit(run.state.info, { runtimeMs, usage });
-    await orStopped(Promise.resolve(written), run.signal);
-  } catch (error) {
-    run.warn(`the budget was not updated: ${thrownText(error)}`);
+/** Reads a stream to its end. Throws the error that ended it. */
+async function drained(result: Settings | Promise<Settings>): Promise<Settings> {
+  const { fullStream, steps } = await result;
+  Promise.resolve(steps).catch(() => {});
+  for await (const part of fullStream as AsyncIterable<Settings>) {
+    if (part.type === "error") throw part.error;
+    if (part.type === "abort") throw new RunStopped("cancelled", "the stream was aborted");
   }
+  return { finalStep: (await steps).at(-1) };
+}
+
+/** The answer of a phase. A loop that ended with calls has none; one that was cut off before its first word neither. */
+function answerOf(phase: Phase, steps: number, { finalStep }: Settings): string {
+  const { text, finishReason, toolCalls } = finalStep as {
+    text: string;
+    finishReason: string;
+    toolCalls: readonly { providerExecuted?: boolean }[];
+  };
+  const hasCalls = toolCalls.some(({ providerExecuted }) => providerExecuted !== true);
+  const isCutOff = finishReason === "length" || finishReason === "content-filter";
+  if (isCutOff && (text === "" || hasCalls)) {
+    throw new LazarusError(
+      "RUN_MODEL_FAILED",
+      `the model gave no answer: it stopped because of ${finishReason}`,
+      { hint: finishReason === "length" ? "raise the model's maximum output" : "rephrase the task" },
+    );
+  }
+  if (!hasCalls) return text;
+  throw new LazarusError(
+    "RUN_STEPS_EXHAUSTED",
+    `phase ${phase.name} used its ${steps} steps without an answer`,
+    { hint: "raise maxIterations, or give the phase a fallback" },
+  );
 }

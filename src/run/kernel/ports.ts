@@ -1,30 +1,13 @@
 // The ports of the kernel: what a host can plug in. Every port is optional, and one that throws becomes a warning or the
 // run's error, never a crash of the host. The kernel knows these interfaces and none of their implementations.
-import type { Effect, Lease, RunInfo, RunRecord, Usage } from "../model/types.ts";
-import type { RunClosing } from "../store/store.ts";
-import type { RunState } from "./state.ts";
+import type { LoadedRun } from "../log/run-log.ts";
+import type { Lease, RunInfo, Usage } from "../model/types.ts";
+import type { RunStore } from "../store/store.ts";
 
-/** Makes one run durable. */
-export interface RunCheckpointer {
-  /** `now` before an effect, which depends on the record; a `throttled` save may be deferred to the next one. */
-  save(state: RunState, urgency: "now" | "throttled"): Promise<void>;
-  close(state: RunState, closing: RunClosing): Promise<void>;
-  /** An effect that has not ended, as the effect history of the mission knows it. */
-  recall?(effect: Effect): Promise<Effect>;
-  /** Aborts when another process has taken the run over. */
-  readonly lost: AbortSignal;
-  /** Number of secrets removed so far, including those before a resume. */
-  readonly redactions: number;
-  /** Stops renewing the lease. */
-  stop(): void;
-}
-
-/** Makes runs durable. */
+/** Chooses where runs are recorded. */
 export interface CheckpointerFactory {
-  /** A checkpointer for a new run, or undefined for a run that is not durable. If it throws, the run only warns. */
-  begin(info: RunInfo, state: RunState): Promise<RunCheckpointer | undefined>;
-  /** Continues the record of an interrupted run. */
-  resume(claimed: ClaimedRun, state: RunState): Promise<RunCheckpointer>;
+  /** The store of a new run, or undefined for a run that is not durable. If it throws, the run only warns. */
+  begin(info: RunInfo): Promise<RunStore | undefined> | RunStore | undefined;
   /** When true, a run that cannot be made durable is refused. */
   readonly required?: boolean;
 }
@@ -32,7 +15,7 @@ export interface CheckpointerFactory {
 /** An interrupted run that this process has claimed. */
 export interface ClaimedRun {
   readonly lease: Lease;
-  readonly record: RunRecord;
+  readonly loaded: LoadedRun;
 }
 
 /** What a watchdog may do to a run. */
@@ -59,7 +42,7 @@ export interface Watchdog {
 
 /** One event of a run, for an audit log. */
 export interface RunEvent {
-  readonly kind: "begin" | "resume" | "step" | "effect" | "phase" | "nudge" | "warning" | "end";
+  readonly kind: "begin" | "resume" | "step" | "effect" | "phase" | "nudge" | "grant" | "warning" | "end";
   readonly step: number;
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -79,7 +62,7 @@ export interface BudgetPort {
 
 /** Everything that a host can plug in. */
 export interface RunPorts {
-  /** Replaces the checkpointer that the executor creates for its store. */
+  /** Chooses the store of each run, instead of the executor's `store`. */
   readonly checkpointer?: CheckpointerFactory | undefined;
   readonly watchdog?: Watchdog | undefined;
   readonly audit?: AuditPort | undefined;

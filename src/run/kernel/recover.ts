@@ -1,8 +1,11 @@
-// Recovery at boot: claims every interrupted run of the executor's store under a lease and resumes it on the same
+// Recovery at boot: claims every run of the executor's store that can be continued, under a lease, and resumes it on the same
 // record, with no new input. A run that another process claims first is skipped; one that cannot be resumed here is
 // reported with its reason and left unchanged.
-import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { segmentsOf } from "../engine/session.ts";
+import { DEFAULT_DEATHS } from "../log/lease.ts";
+import { listInterrupted } from "../log/read.ts";
+import { claimRun, type LoadedRun, loadRun, requireHead } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { RunHead } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";
@@ -34,13 +37,10 @@ export type Recovered =
   | { readonly runId: string; readonly how: "skipped"; readonly reason: string };
 
 const DEFAULT_CONCURRENCY = 16;
-/** See `maxDeaths`. */
-export const DEFAULT_DEATHS = 5;
 
-/** Resumes every interrupted run of the executor's store and waits for them. A failing run does not make it throw. */
+/** Resumes every run of the executor's store that can be continued, and waits for them. A failing run does not make it throw. */
 export async function recoverInterrupted(executor: Executor, options: RecoveryOptions): Promise<Recovered[]> {
-  const store = storeOf(executor);
-  const interrupted = await store.listInterrupted();
+  const interrupted = await listInterrupted(storeOf(executor).log);
   const results: Recovered[] = [];
   let next = 0;
   const worker = async () => {
@@ -91,22 +91,31 @@ export async function resumeRun(
   runId: string,
   signal?: AbortSignal,
 ): Promise<Extract<Recovered, { how: "resumed" }> | undefined> {
-  const store = storeOf(executor);
-  const lease = await store.claim(runId);
+  const { log } = storeOf(executor);
+  // Read before it is claimed: one that cannot be continued here is left as it is.
+  const seen = await loadRun(log, runId);
+  if (seen === undefined) return undefined;
+  refuseDurableAgent(seen);
+  const lease = await claimRun(log, seen.head);
   if (lease === undefined) return undefined;
-  crashPoint("run.resume.claimed");
   try {
-    const record = await store.load(runId);
-    if (record === undefined) {
-      throw new LazarusError("RUN_UNKNOWN", `run ${runId} was deleted from ${store.place} meanwhile`);
-    }
-    const result = await executor.run(agent, undefined, { resume: { lease, record }, signal });
+    const head = await requireHead(log, runId);
+    // An owner that was slow may have written until the claim.
+    const loaded = head.seq === seen.head.seq ? { ...seen, head } : (await loadRun(log, runId))!;
+    const result = await executor.run(agent, undefined, { resume: { lease, loaded }, signal });
     return { runId, how: "resumed", result };
   } catch (error) {
     // The record stays interrupted, for a process that can read it.
-    await store.release(lease).catch(() => {});
+    await log.journal.releaseLease(lease.runId, lease.epoch).catch(() => {});
     throw error;
   }
+}
+
+function refuseDurableAgent({ head, entries }: LoadedRun): void {
+  if (segmentsOf(entries)[0]?.input?.phase !== undefined) return;
+  throw new LazarusError("RUN_CHANGED", `run ${head.id} was begun by a durable agent, not by an executor`, {
+    hint: "resume it there: agent.recover()",
+  });
 }
 
 function storeOf({ store }: Executor): RunStore {

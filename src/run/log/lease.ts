@@ -6,6 +6,9 @@ import { isAlive, type Processes, type ProcessIdentity } from "../../platform/pr
 /** Duration of a lease; every save renews it. */
 export const DEFAULT_LEASE_MS = 30_000;
 
+/** How many times in a row a run may be claimed without completing a step. */
+export const DEFAULT_DEATHS = 5;
+
 /** A lease that seems to last longer was written before the clock was set back, and counts as expired. */
 export const MAX_LEASE_MS = 24 * 3600_000;
 

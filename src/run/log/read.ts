@@ -136,10 +136,18 @@ export function phasesOf(entries: readonly Entry[]): PhaseOutput[] {
 
 /** Effects of steps that a fork shares are those of its ancestor. */
 function effectsOf(runId: string, entries: readonly Entry[]): Effect[] {
+  const redacted = new Set(
+    entries.filter((entry) => entry.kind === "response" && entry.redacted).map(({ step }) => step),
+  );
   return entries
     .filter(({ kind }) => kind === "effect")
     .sort((a, b) => a.step - b.step || a.call - b.call)
-    .map((entry) => effectOf(entry.holder ?? runId, entry));
+    .map((entry) =>
+      effectOf(entry.holder ?? runId, {
+        ...entry,
+        redacted: entry.redacted || redacted.has(entry.step),
+      }),
+    );
 }
 
 /** The text of a message, without calls, files and reasoning. */

@@ -148,7 +148,13 @@ export async function loadRun(log: RunLog, runId: string): Promise<LoadedRun | u
   const head = await findHead(log, runId);
   if (head === undefined) return undefined;
   const entries = await readEntries(log, runId);
-  checkRun(head, entries);
+  try {
+    checkRun(head, entries);
+  } catch (error) {
+    // A run that was removed between the two reads is gone, not damaged.
+    if ((await findHead(log, runId)) === undefined) return undefined;
+    throw error;
+  }
   return { head, entries };
 }
 
@@ -163,7 +169,7 @@ export async function readEntries(
     const old = openOldRow(seal, row);
     if (old === undefined) return openEntry(seal, row);
     const { body: _, runId: __, seq: ___, ...rest } = row;
-    return { ...rest, ...old };
+    return { ...rest, ...old, holder: row.runId };
   });
   return upgradeEntries(entries);
 }

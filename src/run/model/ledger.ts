@@ -1,8 +1,7 @@
-// The rules of the ledger as pure functions: effect ids, allowed state changes, and what to do with a call that has no
-// result in the transcript (INV-5). Never runs a tool or writes a row.
-import { LazarusError } from "../../platform/errors.ts";
+// The rules of the ledger as pure functions: effect ids, and what to do with a call that has no result (INV-5). Never runs a
+// tool or writes a row.
 import { sha256Hex } from "../../platform/sha256.ts";
-import type { Effect, EffectClass, EffectState } from "./types.ts";
+import type { Effect, EffectClass } from "./types.ts";
 
 /** The effect's id, which is also the tool's idempotency key. */
 export function effectId(runId: string, step: number, call: number): string {
@@ -25,38 +24,6 @@ export function inputDigest(input: unknown): string {
   } catch {
     return "";
   }
-}
-
-const NEXT_STATES: Readonly<Record<EffectState, readonly EffectState[]>> = {
-  prepared: ["started", "done", "failed"],
-  started: ["started", "done", "failed", "unknown"],
-  unknown: ["prepared", "started", "done", "failed"],
-  done: [],
-  failed: [],
-};
-
-/** The effect in its next state. Throws for a state change that is not allowed. */
-export function advanceEffect(
-  effect: Effect,
-  state: EffectState,
-  nowMs: number,
-  result: Partial<Pick<Effect, "output" | "error">> = {},
-): Effect {
-  if (!NEXT_STATES[effect.state].includes(state)) {
-    throw new LazarusError(
-      "EFFECT_SETTLED",
-      `effect ${effect.id} is ${effect.state} and cannot become ${state}`,
-    );
-  }
-  return {
-    ...effect,
-    state,
-    attempts: effect.attempts + (state === "started" ? 1 : 0),
-    startedAtMs: state === "started" ? nowMs : effect.startedAtMs,
-    endedAtMs: state === "done" || state === "failed" ? nowMs : null,
-    output: result.output ?? null,
-    error: result.error ?? null,
-  };
 }
 
 /**

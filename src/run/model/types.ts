@@ -142,14 +142,6 @@ export interface InterruptedRun {
   readonly blocked: string | null;
 }
 
-/** What a prune removed. */
-export interface PruneReport {
-  readonly removed: readonly string[];
-  /** Runs of which steps stay, because forks share them. */
-  readonly stubs: readonly string[];
-  readonly freedMessages: boolean;
-}
-
 /** The right to write a run. Every write carries it and is refused once a later epoch exists (INV-4). */
 export interface Lease {
   readonly runId: string;

@@ -32,7 +32,9 @@ export async function forkRun(
   options: ForkOptions = {},
 ): Promise<Fork> {
   const original = await requireHead(log, runId);
-  const { entries } = (await loadRun(log, runId))!;
+  const loaded = await loadRun(log, runId);
+  if (loaded === undefined) throw notInserted(log, undefined, runId);
+  const { entries } = loaded;
   const problem = whyNotAt(original, entries, step);
   if (problem !== undefined) {
     throw new LazarusError("RUN_STEP_UNKNOWN", `run ${runId} cannot be forked at step ${step}: ${problem}`, {

@@ -1,7 +1,7 @@
 // The data of a checkpoint: its entries, its metadata and its reference in the vault's index. Types only.
 import type { ConversationPosition } from "../../agents/conversation/cell.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
-import type { RunPosition } from "../../run/stores/positions.ts";
+import type { RunPosition } from "../../run/store/positions.ts";
 
 /** The type of an entry. */
 export type EntryType = "file" | "directory" | "symlink" | "fifo";

@@ -4,8 +4,8 @@
 import { lstatSync } from "node:fs";
 import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { CELL_RUNS } from "../../run/stores/open.ts";
-import { findHeldRun } from "../../run/stores/positions.ts";
+import { CELL_RUNS } from "../../run/store/open.ts";
+import { findHeldRun } from "../../run/store/positions.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { diskPath, outsidePaths } from "../model/cell-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";

@@ -8,7 +8,7 @@ import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
 import { readExitOf } from "../../cell/life.ts";
 import { describeFlowMove, type FlowPosition } from "../../flow/operations/positions.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
-import { describeRunMove, type RunPosition } from "../../run/stores/positions.ts";
+import { describeRunMove, type RunPosition } from "../../run/store/positions.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata } from "../model/entry.ts";
 import { coversConversation, type Scope } from "./scope.ts";

@@ -8,7 +8,7 @@ import { UnknownOutcomeError } from "../../../src/run/engine/ledger.ts";
 import { currentEffect, sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
-import { createMemoryRunStore } from "../../../src/run/stores/open.ts";
+import { createMemoryRunStore } from "../../../src/run/store/open.ts";
 import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";
 import { call, type Line, script } from "./models.ts";
 import { processesOf } from "./processes.ts";

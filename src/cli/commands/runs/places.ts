@@ -7,14 +7,14 @@ import { isMissionId } from "../../../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import type { RunHead } from "../../../run/model/types.ts";
-import type { RunStore } from "../../../run/store/store.ts";
-import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
+import { CELL_RUNS, openSqliteRunStore } from "../../../run/store/open.ts";
 import {
   findRunPositions,
   hasUnknownOutcome,
   MAX_POSITIONS,
   type RunPosition,
-} from "../../../run/stores/positions.ts";
+} from "../../../run/store/positions.ts";
+import type { RunStore } from "../../../run/store/store.ts";
 import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 
@@ -168,7 +168,7 @@ export async function openStore(context: CliContext, place: string): Promise<Run
   const encryptionKey = keyOf(surroundings.env.LAZARUS_RUN_KEY);
   const options = { machine, ...(encryptionKey === undefined ? {} : { encryptionKey }) };
   if (/^postgres(ql)?:\/\//.test(place)) {
-    const { openPostgresRunStore } = await import("../../../run/stores/postgres.ts");
+    const { openPostgresRunStore } = await import("../../../run/store/open-postgres.ts");
     return openPostgresRunStore(place, { ...options, maxConnections: 2, reconnectMs: 2000 });
   }
   const path = resolve(surroundings.cwd, place);

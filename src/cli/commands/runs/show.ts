@@ -1,4 +1,4 @@
-import { DEFAULT_DEATHS } from "../../../run/kernel/recover.ts";
+import { DEFAULT_DEATHS } from "../../../run/log/lease.ts";
 import { readRecord } from "../../../run/log/read.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
 import { describeWait } from "../../../run/operations/list.ts";

@@ -3,26 +3,27 @@
 import { join } from "node:path";
 import { openHistoryAt } from "../../effects/history.ts";
 import { systemMachine } from "../../platform/machine.ts";
+import { createMemoryJournal } from "../journal/memory.ts";
 import { openSqliteJournal } from "../journal/sqlite.ts";
-import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
-import type { RunStore } from "../store/store.ts";
-import { createMemoryBackend } from "./memory.ts";
-import { openSqliteBackend } from "./sqlite.ts";
-import { RUNS_DATABASE } from "./sqlite-schema.ts";
+import { RUNS_DATABASE } from "../journal/sqlite-migrations.ts";
+import { createRunStore, type RunStore, type RunStoreOptions } from "./store.ts";
 
 /** Path of a cell's run store, relative to the cell. */
 export const CELL_RUNS = join("state", "runs.db");
 
 /** Creates a store in memory, whose runs end with the process. */
 export function createMemoryRunStore(options: RunStoreOptions = {}): RunStore {
-  return createRunStore(createMemoryBackend(), options);
+  return createRunStore(createMemoryJournal(), options);
 }
 
 /** Opens a store in one SQLite file; creates it if it does not exist. */
 export function openSqliteRunStore(path: string, options: RunStoreOptions = {}): RunStore {
   const machine = options.machine ?? systemMachine;
-  const openJournal = () => openSqliteJournal(machine, path, RUNS_DATABASE);
-  return createRunStore(openSqliteBackend(machine, path), options, openHistoryAt(machine, path), openJournal);
+  return createRunStore(
+    openSqliteJournal(machine, path, RUNS_DATABASE),
+    options,
+    openHistoryAt(machine, path),
+  );
 }
 
 /** Opens the store of the cell at `cellRoot`. */

@@ -3,11 +3,11 @@
 import { join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Processes } from "../../platform/process-identity.ts";
-import { databaseError, readDatabase } from "../../platform/sqlite.ts";
+import { type DatabaseSync, databaseError, readDatabase } from "../../platform/sqlite.ts";
+import { RUNS_DATABASE } from "../journal/sqlite-migrations.ts";
 import { isOwnerDead, judgeLease } from "../log/lease.ts";
 import type { Effect, RunStatus } from "../model/types.ts";
 import { CELL_RUNS } from "./open.ts";
-import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
 /** The position of one run. */
 export interface RunPosition {
@@ -26,13 +26,28 @@ export interface RunPosition {
 /** At most this many positions are read; open runs come first. */
 export const MAX_POSITIONS = 1000;
 
-const POSITIONS = `
-  SELECT run.id AS runId, run.agent_id AS agentId, head.status, head.step, head.phase,
-         (SELECT count(*) FROM effect
-          WHERE effect.key = run.key AND state IN ('unknown', 'started') AND class <> 'read') AS unknownEffects,
+/** Effects of a run without a known outcome, in the tables that the database has: a checkpoint may hold an old one. */
+const UNKNOWN = {
+  entry: `(SELECT count(*) FROM entry WHERE entry.key = run.key AND entry.kind = 'effect'
+           AND entry.state IN ('unknown', 'started') AND entry.class <> 'read')`,
+  effect: `(SELECT count(*) FROM effect WHERE effect.key = run.key
+            AND effect.state IN ('unknown', 'started') AND effect.class <> 'read')`,
+} as const;
+
+const positions = (unknown: string) => `
+  SELECT run.id AS runId, run.agent_id AS agentId, head.status, head.step, head.phase, ${unknown} AS unknownEffects,
          head.updated_ms AS updatedAtMs
   FROM run JOIN head USING (key) WHERE head.status <> 'stub' AND substr(run.id, 1, length(:prefix)) = :prefix
-  ORDER BY head.status IN ('running', 'needs-human') DESC, head.updated_ms DESC LIMIT ${MAX_POSITIONS}`;
+  ORDER BY head.status IN ('running', 'needs-human', 'waiting', 'queued') DESC, head.updated_ms DESC
+  LIMIT ${MAX_POSITIONS}`;
+
+function readPositions(database: DatabaseSync, prefix: string): unknown[] {
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const counts = Object.entries(UNKNOWN).flatMap(([table, count]) =>
+    tables.some(({ name }) => name === table) ? [count] : [],
+  );
+  return database.prepare(positions(counts.join(" + ") || "0")).all({ prefix });
+}
 
 /** The positions of a cell's runs, open ones first; empty when there is no store or it cannot be read. */
 export function readRunPositions(cellRoot: string): RunPosition[] {
@@ -51,7 +66,7 @@ export function findRunPositions(cellRoot: string, prefix: string): RunPosition[
       const { application_id: id } = database.prepare("PRAGMA application_id").get() as {
         application_id: number;
       };
-      if (id === RUNS_DATABASE.applicationId) return database.prepare(POSITIONS).all({ prefix });
+      if (id === RUNS_DATABASE.applicationId) return readPositions(database, prefix);
       throw new LazarusError(
         "RUN_STORE_FOREIGN",
         `${path} is not ${RUNS_DATABASE.what} but a database of another program`,

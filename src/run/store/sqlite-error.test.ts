@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { databaseError } from "../../platform/sqlite.ts";
+import { RUNS_DATABASE } from "../journal/sqlite-migrations.ts";
 import { decideOutcome } from "../model/outcome.ts";
-import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
 const sqliteError = (errcode: number) => Object.assign(new Error("message from SQLite"), { errcode });
 
