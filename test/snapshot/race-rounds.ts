@@ -1,6 +1,7 @@
 // The race harness: checkpoints and restores of a cell that changes meanwhile. In a *planned* race the changes happen inside
 // system calls of the operation itself, which the seed chooses, so that a failure can be replayed; in a *live* race another
-// process makes them all the time. Every published checkpoint is restored elsewhere and compared with the cell:
+// process makes them all the time. Checkpoints walk the cell or, in half of the planned races, only look at what a perfect
+// watcher would have reported. Every published checkpoint is restored elsewhere and compared with the cell:
 // - paths that nothing touched, as an independent lister saw them, are restored exactly;
 // - every token is there exactly once, or a flaw names where it was, and no restore destroys the only copy of one;
 // - a git repository is complete, and no older than before the checkpoint, or named;
@@ -11,11 +12,13 @@ import { syncBuiltinESMExports } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { expect } from "vitest";
 import { LazarusError } from "../../src/platform/errors.ts";
+import type { DirtySet } from "../../src/snapshot/model/dirty-set.ts";
 import type { Flaw } from "../../src/snapshot/model/entry.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { startChild } from "./child.ts";
+import { dirtySince, type Moment, momentOf } from "./dirty-set.ts";
 import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
 import {
   findTokens,
@@ -53,18 +56,38 @@ function startRace(seed: number, place?: string): Race {
   return { lab, tree, random, log: [], [Symbol.dispose]: () => lab[Symbol.dispose]() };
 }
 
-/** Checkpoints with changes in the middle of them, then a quiet one. `place`: a directory for a worktree in place. */
-export async function plannedRace(seed: number, checkpoints: number, place?: string): Promise<void> {
+export interface PlannedOptions {
+  /** A directory for a worktree in place. */
+  readonly place?: string | undefined;
+  /** Take all checkpoints but the first from a dirty set. */
+  readonly isDirty?: boolean;
+}
+
+/** Checkpoints with changes in the middle of them, then a quiet one. */
+export async function plannedRace(
+  seed: number,
+  checkpoints: number,
+  { place, isDirty = false }: PlannedOptions = {},
+): Promise<void> {
   using race = startRace(seed, place);
   const { lab, tree, random, log } = race;
+  let then: Moment | undefined;
+  /** What changed since the scan of the last checkpoint began. */
+  const dirty = () => {
+    const now = momentOf(lab);
+    const changed = then !== undefined && isDirty ? dirtySince(then, now) : undefined;
+    then = now;
+    return changed;
+  };
   await explain(seed, race, async () => {
     for (let i = 0; i < checkpoints; i += 1) {
       if (i > 0 && random.chance(0.5)) log.push(`before: ${mutate(tree, random)}`);
       const before = observe(race);
-      const { ref, flaws } = await duringCalls(race, () => lab.checkpoint({ git: false }));
+      const options = { git: false, dirty: dirty() };
+      const { ref, flaws } = await duringCalls(race, () => lab.checkpoint(options));
       await checkCheckpoint(race, ref.id, flaws, before);
     }
-    await checkQuiet(race);
+    await checkQuiet(race, dirty());
   });
 }
 
@@ -252,9 +275,9 @@ async function checkCheckpoint(
 const wasOutside = ({ log }: Race) => log.some((line) => line.includes("of the cell"));
 
 /** Without changes, a checkpoint has no flaws and is exact. */
-async function checkQuiet(race: Race): Promise<void> {
+async function checkQuiet(race: Race, dirty?: DirtySet): Promise<void> {
   const { lab } = race;
-  const { ref, flaws } = await lab.checkpoint({ git: false });
+  const { ref, flaws } = await lab.checkpoint({ git: false, dirty });
   expect(flaws).toEqual([]);
   const directory = await lab.restored(ref.id);
   if (canCompare) expect(listTree(directory)).toEqual(listCell(lab));

@@ -9,6 +9,7 @@ import { liveRace, plannedRace, plannedRestore } from "./race-rounds.ts";
 import { otherFileSystem } from "./restore-world.ts";
 
 const PLANNED = 13;
+const FROM_SETS = 7;
 const RESTORES = 5;
 const LIVE = 2;
 
@@ -28,7 +29,13 @@ for (const [name, place] of [
 ] as const) {
   describe(name, () => {
     it(`checkpoints during ${PLANNED} planned races`, async () => {
-      for (let seed = SEED; seed < SEED + PLANNED; seed += 1) await plannedRace(seed, 2, place(seed));
+      for (let seed = SEED; seed < SEED + PLANNED; seed += 1)
+        await plannedRace(seed, 2, { place: place(seed) });
+    });
+
+    it(`checkpoints from a dirty set during ${FROM_SETS} planned races`, async () => {
+      for (let seed = SEED; seed < SEED + FROM_SETS; seed += 1)
+        await plannedRace(seed, 3, { place: place(seed), isDirty: true });
     });
 
     it(`restores during ${RESTORES} planned races`, async () => {

@@ -12,7 +12,7 @@ const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 500);
 it(`${ROUNDS} races from seed ${FIRST}`, { timeout: 7_200_000 }, async () => {
   for (let seed = FIRST; seed < FIRST + ROUNDS; seed += 1) {
     const place = seed % 2 === 0 ? undefined : mkdtempSync(join(tmpdir(), "lazarus-race-"));
-    if (seed % 10 < 6) await plannedRace(seed, 3, place);
+    if (seed % 10 < 6) await plannedRace(seed, 3, { place, isDirty: seed % 2 === 0 });
     else if (seed % 10 < 9) await plannedRestore(seed, place);
     else await liveRace(seed, 4, place);
   }

@@ -20,15 +20,18 @@ export interface Baseline extends Disposable {
   readonly damage?: string;
 }
 
-/** A damaged checkpoint is not built upon, and does not prevent the next one: then everything is stored again. */
-export function openBaseline(context: MissionContext): Baseline {
+/**
+ * A damaged checkpoint is not built upon, and does not prevent the next one: then everything is stored again. `isRepeated`:
+ * another one will follow soon.
+ */
+export function openBaseline(context: MissionContext, { isRepeated = false } = {}): Baseline {
   const newest = context.vault.list().at(-1);
   if (newest === undefined) return { head: undefined, ...NOTHING };
   try {
     const head = readCheckpoint(context.vault, newest);
     for (const layer of head.layers) checkLayer(context.vault, layer);
     if (head.metadata.checked !== true) checkTree(context.vault, head);
-    return { head, ...openRows(context, head) };
+    return { head, ...openRows(context, head, isRepeated) };
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
     quarantineDamage(context.vault, error);
@@ -39,9 +42,13 @@ export function openBaseline(context: MissionContext): Baseline {
 
 const NOTHING = { rows: NO_ROWS, [Symbol.dispose]: () => {} };
 
-function openRows(context: MissionContext, head: Checkpoint): Omit<Baseline, "head" | "damage"> {
+function openRows(
+  context: MissionContext,
+  head: Checkpoint,
+  isRepeated: boolean,
+): Omit<Baseline, "head" | "damage"> {
   const file = statStoreFile(context.cacheDirectory);
-  const store = openStatStore(context.machine, file, digestsOf(head.layers));
+  const store = openStatStore(context.machine, file, digestsOf(head.layers), isRepeated);
   if (store === undefined) return { ...NOTHING, rows: readRows(context, head) };
   return { rows: store, [Symbol.dispose]: () => store[Symbol.dispose]() };
 }

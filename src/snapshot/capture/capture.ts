@@ -100,7 +100,7 @@ export async function capture(
     // Before the files are read: a transcript that is older than they are never claims work that they lack.
     const conversation = await stageConversation(context, (file, copy) => backupDatabase(file, copy));
     crashPoint("snapshot.capture.conversation-copied");
-    using opened = openBaseline(context);
+    using opened = openBaseline(context, { isRepeated: options.reason === "live" });
     const { baseline, collected } = await collectWithStore(context, options, opened, identity);
     const { stored, rows } = collected;
     const passed = passGate(context, { ...stored, below: baseline.rows, rows });

@@ -48,6 +48,12 @@ export function excludedPatterns({ settings }: MissionContext): string[] {
   return [OWN_NAMES, ...settings.exclude];
 }
 
+/**
+ * Points from a dirty set may follow each other closely, and mappings last: a file that was mapped since is in the set,
+ * because it was opened for writing, or in that of the next point.
+ */
+const MAPPED_AGE_MS = 10_000;
+
 export interface ScanOptions {
   /** A directory that `surveyChanges` scans. */
   readonly defer?: string | undefined;
@@ -67,7 +73,8 @@ export function scanCell(
   const patterns = excludedPatterns(context);
   const rules = hash("sha256", JSON.stringify(patterns));
   // After the time was taken, before anything is read: a later mapping changes the stat of what it writes to.
-  const mapped = findMappedFiles([realpathSync(context.cellRoot), ...outsidePaths(context.tree)]);
+  const roots = [realpathSync(context.cellRoot), ...outsidePaths(context.tree)];
+  const mapped = findMappedFiles(roots, dirty === undefined ? {} : { maxAgeMs: MAPPED_AGE_MS });
   const isExcluded = createMatcher(patterns);
   const walker = createWalker({ root: context.tree, rows, isExcluded, rules, mapped, defer });
   const isPartial = within !== undefined;

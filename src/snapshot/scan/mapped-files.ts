@@ -2,34 +2,54 @@
 // page is first written, not again until the page has reached the disk. So the stat of a mapped file does not tell whether it
 // is unchanged: it is hashed in every checkpoint, and in the first one after the mapping has ended (INV-3, INV-6).
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readdirSync, readSync } from "node:fs";
+import { systemClock } from "../../platform/clock.ts";
 
 /** Shared, writable and of a file: address, permissions, offset, device, inode, path. */
 const SHARED_WRITABLE = /^\S+ [r-]w[x-]s \S+ \S+ ([1-9]\d*) +(.*)$/gm;
 const SHARED = ["w-s ", "wxs "].map((mark) => Buffer.from(mark));
 const OPEN = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
+interface Mapping {
+  readonly inode: number;
+  readonly path: string;
+}
+
+/** What the last look at all processes found, and when. */
+let last: { readonly atMs: number; readonly mappings: readonly Mapping[] } | undefined;
+
+export interface MappedOptions {
+  /** How old a look at the processes may be: it takes tens of milliseconds. Default 0. */
+  readonly maxAgeMs?: number;
+}
+
 /**
  * The inodes of mapped files; some may belong to other file systems, which costs a hash. Written pages of files in the cell
  * are sent to the disk, so that a write while such a file is being read shows in its stat. Nothing is known of processes
  * that this user may not inspect.
  */
-export function findMappedFiles(roots: readonly string[]): Set<number> {
-  const inodes = new Set<number>();
-  const paths = new Set<string>();
-  for (const pid of quietly(() => readdirSync("/proc")) ?? []) {
-    if (!/^\d/.test(pid)) continue;
-    for (const [, inode, path] of quietly(() => readMaps(`/proc/${pid}/maps`))?.matchAll(SHARED_WRITABLE) ??
-      []) {
-      inodes.add(Number(inode));
-      if (roots.some((root) => path!.startsWith(`${root}/`))) paths.add(path!);
-    }
-  }
-  for (const path of paths) {
+export function findMappedFiles(roots: readonly string[], { maxAgeMs = 0 }: MappedOptions = {}): Set<number> {
+  const nowMs = systemClock.monotonicMs();
+  if (last === undefined || nowMs - last.atMs > maxAgeMs) last = { atMs: nowMs, mappings: readMappings() };
+  const inodes = new Set(last.mappings.map(({ inode }) => inode));
+  const paths = last.mappings.map(({ path }) => path);
+  for (const path of new Set(paths.filter((each) => roots.some((root) => each.startsWith(`${root}/`))))) {
     // Some file systems show another inode to `maps` than to stat.
     const inode = quietly(() => syncFile(path));
     if (inode !== undefined) inodes.add(inode);
   }
   return inodes;
+}
+
+/** The shared, writable mappings of all processes. */
+function readMappings(): Mapping[] {
+  const mappings: Mapping[] = [];
+  for (const pid of quietly(() => readdirSync("/proc")) ?? []) {
+    if (!/^\d/.test(pid)) continue;
+    const lines = quietly(() => readMaps(`/proc/${pid}/maps`)) ?? "";
+    for (const [, inode, path] of lines.matchAll(SHARED_WRITABLE))
+      mappings.push({ inode: Number(inode), path: path! });
+  }
+  return mappings;
 }
 
 const buffer = Buffer.alloc(64 * 1024);

@@ -15,6 +15,7 @@ import {
 } from "../../platform/sqlite.ts";
 import { joinPath, parentPath } from "../model/path-bytes.ts";
 import type { ChangedRows } from "./changed-rows.ts";
+import { keepOpen, takeKept } from "./kept-stores.ts";
 import {
   decodeEntryRow,
   decodeStatRow,
@@ -78,21 +79,23 @@ export function statStoreFile(cacheDirectory: string): string {
   return join(cacheDirectory, "stat-store.db");
 }
 
-/** Undefined when the store is lost, damaged, or describes other layers. */
+/** Undefined when the store is lost, damaged, or describes other layers. `isKept`: it stays open for the next checkpoint. */
 export function openStatStore(
   machine: Machine,
   file: string,
   layers: readonly string[],
+  isKept = false,
 ): StatStore | undefined {
   if (!existsSync(file)) return undefined;
-  let store: StatStore | undefined;
+  let database: DatabaseSync | undefined;
   try {
-    store = new StatStore(open(machine, file));
+    database = takeKept(file) ?? open(machine, file);
+    const store = new StatStore(database, isKept ? file : undefined);
     if (store.layers === JSON.stringify(layers)) return store;
   } catch {
     // Replaced by the next checkpoint.
   }
-  store?.[Symbol.dispose]();
+  database?.close();
   return undefined;
 }
 
@@ -113,7 +116,7 @@ export function saveRows(machine: Machine, file: string, rows: ChangedRows, laye
 function open(machine: Machine, file: string): DatabaseSync {
   const database = openDatabase(machine, file, SPEC);
   // A power cut may take the last transactions, never half of one: then the store is stale.
-  database.exec("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -32768;");
+  database.exec("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;");
   return database;
 }
 
@@ -123,11 +126,14 @@ export class StatStore implements StatRows, Disposable {
   readonly rules: string;
   readonly totals: Totals;
   private readonly database: DatabaseSync;
+  private readonly keptFile: string | undefined;
   private readonly statements = new Map<string, StatementSync>();
   private readonly directoryIds = new Map<string, number>();
 
-  constructor(database: DatabaseSync) {
+  /** With `keptFile`, the database stays open when the store is disposed of. */
+  constructor(database: DatabaseSync, keptFile?: string) {
     this.database = database;
+    this.keptFile = keptFile;
     // One state for every question, also for a reader without the vault's lock.
     database.exec("BEGIN");
     const [meta] = this.all("SELECT layers, rules, files, directories, others, bytes FROM meta");
@@ -204,8 +210,11 @@ export class StatStore implements StatRows, Disposable {
   }
 
   [Symbol.dispose](): void {
+    const { database, keptFile } = this;
+    if (database.isTransaction) database.exec("ROLLBACK");
     this.statements.clear();
-    this.database.close();
+    if (keptFile === undefined) database.close();
+    else keepOpen(keptFile, database);
   }
 
   private saveSkipped(paths: ReadonlySet<string>): void {
