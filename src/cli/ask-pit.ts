@@ -1,17 +1,24 @@
-// Asks the running pit to take a checkpoint: it has the watch and a warm process. The answer is undefined whenever the pit is not the
+// Asks the running pit for a checkpoint: it has the watch and a warm process. The answer is undefined whenever the pit is not the
 // right one to ask or cannot do it now (no pit, busy, refuses, another version or configuration); then the caller does it
 // itself, and reports any error of its own. Imports nothing of the checkpoints: the command starts as fast as Node.
 import { readFileSync } from "node:fs";
-import { request } from "node:http";
+import { request as startRequest } from "node:http";
 import type { MissionId } from "../cell/mission-id.ts";
-import { addressPath, callerKey } from "../http/caller.ts";
+import { addressPath, callerKey, tokenPath } from "../http/caller.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+import { VERSION } from "../platform/version.ts";
 import type { CliContext } from "./context.ts";
 
-/** A pit that does not answer within this time is stopped or too busy. It has received nothing to act on by then. */
-const CONTINUE_MS = 1000;
+/** How long to wait for a sign of life, before which the pit has nothing to act on, and then for the answer. */
+interface Patience {
+  readonly continueMs: number;
+  readonly answerMs: number;
+}
+
 /** After this time the command walks the cell itself; the vault's lock tells it who is at work. */
-const ANSWER_MS = 60_000;
+const PATIENT: Patience = { continueMs: 1000, answerMs: 60_000 };
+/** An agent waits meanwhile. */
+const BRIEF: Patience = { continueMs: 300, answerMs: 2000 };
 
 export interface CheckpointRequest {
   readonly reason: string;
@@ -24,28 +31,42 @@ export async function askPit(
   mission: MissionId,
   checkpoint: CheckpointRequest,
 ): Promise<JsonObject | undefined> {
-  const { config } = context.config;
   const caller = callerKey(context.config, context.surroundings.env);
-  const address = parseObject(readText(addressPath(config.run_dir)));
-  const token = readText(`${config.run_dir}/token`)?.trim();
-  if (typeof address?.socket !== "string" || address.caller !== caller || !token) return undefined;
-  return await post({
-    socketPath: address.socket,
-    path: `/v1/missions/${mission}/checkpoints`,
-    token,
-    body: JSON.stringify({ ...checkpoint, caller, only_watched: true }),
-  });
+  const address = readAddress(context);
+  if (address?.caller !== caller) return undefined;
+  return await post(address, mission, { ...checkpoint, caller, only_watched: true }, PATIENT);
 }
 
-interface Post {
+/** Asks for a live point, and waits a moment for it. */
+export async function askForLivePoint(context: CliContext, mission: MissionId): Promise<void> {
+  const address = readAddress(context);
+  if (address?.version === VERSION) await post(address, mission, { live: true }, BRIEF);
+}
+
+interface Address {
   readonly socketPath: string;
-  readonly path: string;
   readonly token: string;
-  readonly body: string;
+  readonly caller: unknown;
+  readonly version: unknown;
+}
+
+/** Undefined without a pit. */
+function readAddress(context: CliContext): Address | undefined {
+  const { run_dir: runDir } = context.config.config;
+  const { socket, caller, version } = parseObject(readText(addressPath(runDir))) ?? {};
+  const token = readText(tokenPath(runDir))?.trim();
+  return typeof socket === "string" && token ? { socketPath: socket, token, caller, version } : undefined;
 }
 
 /** The answer; undefined for a failure of any kind. */
-async function post({ socketPath, path, token, body }: Post): Promise<JsonObject | undefined> {
+async function post(
+  { socketPath, token }: Address,
+  mission: MissionId,
+  request: JsonObject,
+  { continueMs, answerMs }: Patience,
+): Promise<JsonObject | undefined> {
+  const body = JSON.stringify(request);
+  const path = `/v1/missions/${mission}/checkpoints`;
   const { promise, resolve } = Promise.withResolvers<JsonObject | undefined>();
   const headers = {
     host: "localhost",
@@ -54,12 +75,12 @@ async function post({ socketPath, path, token, body }: Post): Promise<JsonObject
     "content-length": Buffer.byteLength(body),
     expect: "100-continue",
   };
-  const outgoing = request({ socketPath, path, method: "POST", headers, agent: false });
+  const outgoing = startRequest({ socketPath, path, method: "POST", headers, agent: false });
   const waitAtMost = (ms: number) => setTimeout(() => outgoing.destroy(new Error("no answer")), ms);
-  let timer = waitAtMost(CONTINUE_MS);
+  let timer = waitAtMost(continueMs);
   outgoing.on("continue", () => {
     clearTimeout(timer);
-    timer = waitAtMost(ANSWER_MS);
+    timer = waitAtMost(answerMs);
     outgoing.end(body);
   });
   outgoing.on("response", (response) => {

@@ -10,6 +10,11 @@ export function addressPath(runDir: string): string {
   return join(runDir, "http.json");
 }
 
+/** The token that allows everything, for commands of the same user. */
+export function tokenPath(runDir: string): string {
+  return join(runDir, "token");
+}
+
 /** Equal for two processes that would take the same checkpoint. */
 export function callerKey(
   { config, document }: Pick<EffectiveConfig, "config" | "document">,

@@ -7,7 +7,7 @@ import { pauseMission, reviveMission } from "../pit/actions.ts";
 import type { PitContext } from "../pit/context.ts";
 import { capture } from "../pit/death/handle-exit.ts";
 import { stateOf } from "../pit/describe.ts";
-import type { LiveCheckpoints } from "../pit/live/live-points.ts";
+import { LIVE_POINT, type LiveCheckpoints } from "../pit/live/live-points.ts";
 import { listAgentMissions, readRecord } from "../pit/record/store.ts";
 import { restoreMission } from "../pit/restore.ts";
 import { restMission, type StopResult, stopMission } from "../pit/stop.ts";
@@ -121,13 +121,19 @@ async function takeCheckpoint(
   pitContext: PitContext,
   live: LiveCheckpoints | undefined,
   mission: MissionId,
-  { reason = "manual", message = null, agent, only_watched: onlyWatched, caller }: ActionRequest,
+  request: ActionRequest,
 ): Promise<CheckpointResult> {
+  const { reason = "manual", message = null, agent, only_watched: onlyWatched, caller } = request;
   if (caller !== undefined && caller !== callerKey(pitContext.effective, pitContext.environment))
     throw new LazarusError("PIT_DIFFERS", "the pit has another version, configuration or home directory", {
       hint: "restart the pit; agents keep running",
     });
-  const options = { reason, message, agent: agent === undefined ? agentOf(pitContext, mission) : agent };
+  const options = {
+    reason,
+    message,
+    agent: agent === undefined ? agentOf(pitContext, mission) : agent,
+    ...(request.live && LIVE_POINT),
+  };
   if (live?.isWatched(mission)) return await live.checkpoint(mission, options);
   if (!onlyWatched) return await capture(pitContext, mission, options);
   throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {

@@ -42,6 +42,8 @@ export interface ActionRequest {
   readonly reason?: Reason | undefined;
   /** For `checkpoint`: the name of the agent that is stored with it; default: that of the mission's agent. */
   readonly agent?: string | null | undefined;
+  /** For `checkpoint`: a live point, if anything changed. */
+  readonly live?: boolean | undefined;
   /** For `checkpoint`: refuse unless the pit knows what changed, so that it need not walk the cell. */
   readonly only_watched?: boolean | undefined;
   /** For `checkpoint`: refuse unless the pit has the same version, configuration and environment (caller.ts). */

@@ -144,6 +144,7 @@ export const actionRequest = named(
     message: plainText(500).nullable().optional(),
     reason: z.enum(COMMAND_REASONS).optional(),
     agent: plainText(200).nullable().optional(),
+    live: z.boolean().optional(),
     only_watched: z.boolean().optional(),
     caller: plainText(200).optional(),
     without_checkpoint: z.boolean().optional(),

@@ -68,6 +68,7 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
       url: url ?? null,
       socket: socket ?? null,
       pid: process.pid,
+      version: options.version,
       caller: options.caller ?? null,
     });
   } catch (error) {

@@ -1,17 +1,13 @@
 // The API token: created once, durable, readable only by its owner (INV-7). It never appears in a log, an event or an
 // error.
 import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { createFile, makeDirectory, removeFile } from "../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
+import { tokenPath } from "./caller.ts";
 
 const TOKEN_BYTES = 32;
 const SHAPE = /^[A-Za-z0-9_-]{32,}$/;
-
-export function tokenPath(runDir: string): string {
-  return join(runDir, "token");
-}
 
 /** Returns the token; creates it if it is missing or malformed. Concurrent callers get the same token. */
 export function ensureToken(machine: Machine, runDir: string): string {

@@ -83,7 +83,7 @@ describe("config", () => {
       pit.protect_share = 0.05  (default)
         the part of the time that live points of one mission may take
       pit.audit_minutes = 60  (default)
-        look for changes this often even if none were noticed
+        walk the whole cell this often, to find what its watch missed
       pit.checkpoint_every_seconds = not set  (default)
         take a checkpoint at this interval; null: only on events
       pit.checkpoint_at_shutdown = true  (default)

@@ -1,6 +1,6 @@
 // Live points (INV-10): what an agent did a moment ago is in a checkpoint, whatever is killed.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { worktreeRecords } from "../../src/cell/worktree-record.ts";
@@ -95,6 +95,29 @@ describe("while an agent works, the pit", () => {
     const text = saved("m1", "file")!;
     expect(lines(text)).toBeGreaterThan(0);
     expect(text).toBe(Array.from({ length: lines(text) }, (_, index) => `${index + 1}\n`).join(""));
+  });
+
+  it("saves at once when a hook reports the end of a turn, or announces a command that deletes files", async () => {
+    configure({ quiet_seconds: FAR, protect_within_seconds: FAR, protect_share: 1 });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    const { epoch } = world.life("m1");
+    const hook = (event: object) =>
+      world.run(["hook", "mybot", JSON.stringify(event)], {
+        env: { LAZARUS_MISSION: "m1", LAZARUS_EPOCH: String(epoch) },
+      });
+    // The first point is due at once, too.
+    hook({ kind: "turn-end" });
+    await world.until("a first point", () => status("m1").live?.unsaved_since_ms === null);
+    writeFileSync(join(worktree("m1"), "one"), "1\n");
+    await world.until("the pit to see it", () => status("m1").live.unsaved_since_ms !== null);
+    expect(saved("m1", "one")).toBe(undefined);
+    hook({ kind: "turn-end" });
+    await world.until("the end of a turn", () => saved("m1", "one") === "1\n");
+    writeFileSync(join(worktree("m1"), "two"), "2\n");
+    await world.until("the API", () => existsSync(join(world.home, "run/http.json")));
+    hook({ kind: "tool-start", call: { id: "1", tool: "bash", command: "rm -rf ." } });
+    await world.until("the command that deletes", () => saved("m1", "two") === "2\n");
   });
 
   it("saves what a repository's branch points to, and adds no commit", async () => {

@@ -53,6 +53,9 @@ export interface LivePoints extends LiveCheckpoints, AsyncDisposable {
   take(mission: MissionId): Promise<void>;
 }
 
+/** How a live point differs from other checkpoints. */
+export const LIVE_POINT = { reason: "live", git: "deferred", onlyIfChanged: true } as const;
+
 export function createLivePoints(context: PitContext, watcher: TreeWatcher): LivePoints {
   return new WatchedLivePoints(context, watcher);
 }
@@ -167,8 +170,8 @@ class WatchedLivePoints implements LivePoints {
   private async capturePoint(mission: MissionId, each: Tracked, survey: SurveyKind): Promise<string | null> {
     const { context, watcher } = this;
     try {
-      const options = { reason: "live", agent: each.agent, git: "deferred", onlyIfChanged: true } as const;
-      const { unseen } = await captureFromSet(context, watcher, mission, each, { ...options, survey });
+      const options = { ...LIVE_POINT, agent: each.agent, survey };
+      const { unseen } = await captureFromSet(context, watcher, mission, each, options);
       if (unseen !== undefined) this.noteUnseen(mission, each, unseen);
       return null;
     } catch (error) {

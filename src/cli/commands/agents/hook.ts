@@ -1,6 +1,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BUILT_IN, findAdapter } from "../../../agents/adapters.ts";
+import { isDangerous } from "../../../agents/dangerous-call.ts";
 import { isUrgent } from "../../../agents/hook-lines.ts";
 import { isNested } from "../../../agents/nested.ts";
 import { receiveHook } from "../../../agents/receive-hook.ts";
@@ -25,7 +26,8 @@ export const command = defineCommand({
     "Called by the hooks of an agent's CLI, with what they report as JSON on stdin or as the last argument: tool calls, " +
     "the end of a turn, compaction, failures. Lazarus uses it to know which session to resume, what was in flight when " +
     "the agent died, and whether it finished. lazarus run passes the hooks by itself. In an agent that belongs to no mission " +
-    "it does nothing. It always exits 0 and never disturbs the agent; problems are written to hook.log in run_dir.",
+    "it does nothing. Before a command that deletes or overwrites many files, it waits up to 2 seconds for a live point. It " +
+    "always exits 0 and never disturbs the agent; problems are written to hook.log in run_dir.",
   positionals: [
     { name: "agent", summary: "name of the agent's CLI, such as claude" },
     { name: "event", summary: "the event, or its JSON", optional: true },
@@ -38,9 +40,9 @@ export const command = defineCommand({
     ["lazarus hook mybot turn-end", "what a script of your own can report"],
   ],
   exits: [],
-  run(context, { args, options }) {
+  async run(context, { args, options }) {
     try {
-      report(context, args.agent, args.event, options.installed);
+      await report(context, args.agent, args.event, options.installed);
     } catch (error) {
       logProblem(context, args.agent, error);
     }
@@ -48,7 +50,12 @@ export const command = defineCommand({
   },
 });
 
-function report(context: CliContext, agent: string, argument: string | undefined, installed: boolean): void {
+async function report(
+  context: CliContext,
+  agent: string,
+  argument: string | undefined,
+  installed: boolean,
+): Promise<void> {
   if (installed && context.surroundings.env.LAZARUS_HOOKS === "run") return;
   const reporter = findReporter(context, installed);
   if (reporter === undefined || isNested(process.ppid, [{ programs: [agent], packages: [] }, ...BUILT_IN]))
@@ -66,6 +73,9 @@ function report(context: CliContext, agent: string, argument: string | undefined
   if (stdout !== "") context.terminal.out(`${stdout}\n`);
   if (events.some(isUrgent)) wakePit(context.machine, config, mission);
   if (epoch !== 0) beatIfDue(context, config, mission, epoch);
+  if (!events.some(isDangerous)) return;
+  const { askForLivePoint } = await import("../../ask-pit.ts");
+  await askForLivePoint(context, mission);
 }
 
 /** The life that the hook belongs to; epoch 0 for an agent in a protected directory that Lazarus did not start. */

@@ -1,4 +1,4 @@
-import { tokenPath } from "../../../http/token.ts";
+import { tokenPath } from "../../../http/caller.ts";
 import { type ListedToken, listTokens } from "../../../http/tokens.ts";
 import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
