@@ -212,6 +212,16 @@ describe("misbehaving models", () => {
       },
     ],
     ["returns a part of an unknown type", { content: [{ type: "dance" }], finishReason: stop, usage }],
+    [
+      "returns objects of its own",
+      {
+        content: [
+          { type: "text", text: "x", providerMetadata: { p: { at: new (class Own {})(), f: () => 1 } } },
+        ],
+        finishReason: stop,
+        usage,
+      },
+    ],
     ["returns an empty object", {}],
     ["returns null", null as never],
   ])("one that %s leaves a closed record", async (_, answer) => {

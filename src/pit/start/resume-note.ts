@@ -8,6 +8,7 @@ import type { FlowPosition } from "../../flow/operations/positions.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
+import { OPEN } from "../../run/journal/head.ts";
 import type { RunPosition } from "../../run/store/positions.ts";
 import { describeEnd } from "../describe.ts";
 import type { MissionRecord } from "../record/record.ts";
@@ -88,9 +89,7 @@ export function openFlows({ flows }: ResumeFacts): FlowPosition[] {
 }
 
 function openRuns({ runs }: ResumeFacts): RunPosition[] {
-  return runs.filter(
-    ({ status, unknownEffects }) => status === "running" || status === "needs-human" || unknownEffects > 0,
-  );
+  return runs.filter(({ status, unknownEffects }) => OPEN.includes(status) || unknownEffects > 0);
 }
 
 /** Unknown effects that no run in the cell has: of flows, of agent CLIs, and of runs that went back. */

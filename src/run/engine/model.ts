@@ -4,6 +4,7 @@
 import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { isStorable } from "../log/codec.ts";
 import { entryOf } from "../log/entry.ts";
 import { orStopped } from "../model/stop.ts";
 import { inputDigest, type LiveRun, never } from "./live-run.ts";
@@ -156,12 +157,19 @@ async function record(
   recorded: RecordedResponse,
   hooks: ModelHooks,
 ): Promise<void> {
-  const entry = entryOf({ step, kind: "response", call: 0 }, recorded, {
+  const entry = entryOf({ step, kind: "response", call: 0 }, storable(run, step, recorded), {
     digest: inputDigest(prompt).slice(0, DIGEST_LENGTH),
   });
   run.keepResponse(entry, usageOf(recorded));
   run.enterStep(step, callsOf(step, itemsOf(recorded)));
   await hooks.after?.(step, recorded);
+}
+
+/** A provider may return objects of its own; they are stored as JSON. */
+function storable(run: LiveRun, step: number, recorded: RecordedResponse): RecordedResponse {
+  if (isStorable(recorded)) return recorded;
+  run.warn(`the response of step ${step} is stored as JSON: it contains what is not plain data`);
+  return JSON.parse(JSON.stringify(recorded)) as RecordedResponse;
 }
 
 interface StreamContext {
