@@ -27,6 +27,8 @@ export interface Trial {
 export interface BenchOptions {
   /** `--large`: include measurements that take many minutes. */
   readonly large: boolean;
+  /** `--rounds`, for trials; contests get it from the runner. */
+  readonly rounds?: number | undefined;
 }
 
 /** Every `*.bench.ts` exports one of these as `bench`. */

@@ -1,7 +1,7 @@
 // `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT,…] [--large]`: runs bench/<name>.bench.ts, or all of them,
 // and prints a table. --write stores it in docs/bench/<name>.md with the command that made it; --only runs the contests
-// whose names contain one of the texts; --large adds measurements that take many minutes. Lists missed goals at the end
-// and exits 1 if there are any.
+// whose names contain one of the texts, and writes nothing; --large adds measurements that take many minutes. Lists missed
+// goals at the end and exits 1 if there are any.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
 import { join } from "node:path";
@@ -32,6 +32,16 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+if (values.write && values.only !== undefined) {
+  process.stderr.write("--write stores whole tables: leave out --only\n");
+  process.exit(2);
+}
+const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
+  process.stderr.write(`--rounds takes a number of rounds, not "${values.rounds}"\n`);
+  process.exit(2);
+}
+
 const missed: string[] = [];
 for (const name of positionals.length > 0 ? positionals : known) {
   process.stderr.write(`bench ${name}\n`);
@@ -56,15 +66,14 @@ async function runBench(name: string, bench: Bench): Promise<Score[]> {
   mkdirSync(directory, { recursive: true });
   try {
     const scores: Score[] = [];
-    for (const contest of await bench.prepare(directory, { large: values.large })) {
+    for (const contest of await bench.prepare(directory, { large: values.large, rounds })) {
       if (!isWanted(contest.name)) continue;
       process.stderr.write(`  ${contest.name} …\n`);
       if ("measure" in contest) {
         scores.push(...(await contest.measure()));
         continue;
       }
-      const rounds = values.rounds === undefined ? contest.rounds : Number(values.rounds);
-      scores.push(await compete({ ...contest, rounds }));
+      scores.push(await compete({ ...contest, rounds: rounds ?? contest.rounds }));
     }
     return scores;
   } finally {

@@ -12,9 +12,9 @@ import { isInstalled, Stage } from "./snapshot/stage.ts";
 
 const KEPT = join(import.meta.dirname, ".work", "snapshot");
 const MISSION = "bench";
-const ROUNDS = 3;
+let longRounds = 3;
 /** For measurements that take less than a second. */
-const SHORT_ROUNDS = 9;
+let shortRounds = 7;
 const SERIES = 100;
 const PEAK_LIMIT_MB = 400;
 const MB = 1e6;
@@ -27,13 +27,16 @@ Every figure of ours is a whole process (\`node bin/lazarus.js …\`, start, reg
 the peers sync nothing. \`walk\` is \`find -printf\` of the cell with every field of stat. \`sync\` runs before each turn.
 Restores in place start from a cell with a checkpoint since the last restore; a restore right after another makes git read every
 file again and took 3.6 walks in an earlier run.`,
-  async prepare(directory, { large }) {
+  async prepare(directory, { large, rounds }) {
     notes.length = 0;
+    longRounds = rounds ?? longRounds;
+    shortRounds = rounds ?? shortRounds;
     const stage = new Stage(join(KEPT, "home"), directory);
     stage.configure("gzip");
     await buildCell(stage.cell(MISSION), (text) => process.stderr.write(`  ${text} …\n`));
     stage.forget(MISSION);
     const size = measureCell(stage.cell(MISSION));
+    readAll(stage, MISSION);
     notes.push(describeCell(size));
     notes.push(
       `gzip is compressed by ${libdeflateGzip() === undefined ? "Node's zlib" : "libdeflate"} on this machine.`,
@@ -60,8 +63,29 @@ function describeCell({ files, directories, bytes, tracked }: CellSize): string 
   return `The cell: ${count(files)} files, ${count(directories)} directories, ${count(Math.round(bytes / MB))} MB; ${count(tracked)} files are tracked by git.`;
 }
 
+/** Files built by an earlier run may no longer be in the page cache. */
+function readAll(stage: Stage, mission: string): void {
+  stage.shell(`tar -C ${stage.cell(mission)} -cf - . | cat > /dev/null`);
+}
+
+const TARBALL = "cell.tar.gz";
+
+function makeTarball(stage: Stage): void {
+  stage.shell(`tar -C ${stage.cell(MISSION)} -cf - . | pigz -1 > ${TARBALL}`);
+}
+
+/** An empty repository of restic. */
+function initRestic(stage: Stage): void {
+  stage.fresh("restic");
+  stage.fresh("restic-cache");
+  stage.run("restic", ["init"]);
+}
+
+function backUpWithRestic(stage: Stage): void {
+  stage.run("restic", ["backup", "--quiet", stage.cell(MISSION)]);
+}
+
 function firstCheckpoint(stage: Stage): Trial {
-  const cell = stage.cell(MISSION);
   const ours: Runner = {
     name: "lazarus checkpoint",
     prepare: () => stage.forget(MISSION),
@@ -73,22 +97,18 @@ function firstCheckpoint(stage: Stage): Trial {
       name: "tar | pigz -1",
       // Node's own zlib is slower than pigz.
       goal: libdeflateGzip() === undefined ? 1.3 : 1,
-      prepare: () => stage.fresh("cell.tar.gz"),
-      run: () => stage.shell(`tar -C ${cell} -cf - . | pigz -1 > cell.tar.gz`),
+      prepare: () => stage.fresh(TARBALL),
+      run: () => makeTarball(stage),
     });
   if (isInstalled("restic"))
     peers.push({
       name: "restic backup",
       goal: 0.55,
-      prepare() {
-        stage.fresh("restic");
-        stage.fresh("restic-cache");
-        stage.run("restic", ["init"]);
-      },
-      run: () => stage.run("restic", ["backup", "--quiet", cell]),
+      prepare: () => initRestic(stage),
+      run: () => backUpWithRestic(stage),
     });
   const name = "first checkpoint";
-  return { name, measure: () => race({ name, ours, peers, rounds: ROUNDS, warmUps: 1 }) };
+  return { name, measure: () => race({ name, ours, peers, rounds: longRounds, warmUps: 0 }) };
 }
 
 function zstdCheckpoint(stage: Stage): Trial {
@@ -109,7 +129,7 @@ function zstdCheckpoint(stage: Stage): Trial {
     async measure() {
       if (!isInstalled("zstd")) return [];
       stage.configure("zstd");
-      const scores = await race({ name, ours, peers: [peer], rounds: ROUNDS, warmUps: 1 });
+      const scores = await race({ name, ours, peers: [peer], rounds: longRounds, warmUps: 0 });
       stage.configure("gzip");
       stage.fresh("cell.tar.zst");
       return scores;
@@ -123,7 +143,7 @@ function peakMemory(stage: Stage): Trial {
   return {
     name,
     measure() {
-      const probes = Array.from({ length: ROUNDS }, () => {
+      const probes = Array.from({ length: longRounds }, () => {
         stage.forget(MISSION);
         stage.run("sync", []);
         return stage.probe("checkpoint", MISSION);
@@ -142,7 +162,7 @@ function peakMemory(stage: Stage): Trial {
           unit: "MB",
           ratio: peakMb / PEAK_LIMIT_MB,
           goal: 1,
-          rounds: ROUNDS,
+          rounds: longRounds,
         },
       ];
     },
@@ -189,7 +209,6 @@ function tenChanged(stage: Stage): Trial {
     name,
     async measure() {
       const edit = createEditor(stage);
-      const cell = stage.cell(MISSION);
       const ours: Runner = {
         name: "lazarus checkpoint",
         prepare: edit,
@@ -198,14 +217,13 @@ function tenChanged(stage: Stage): Trial {
       const peers: Peer[] = [walkOf(stage, 2)];
       stage.checkpoint(MISSION);
       if (isInstalled("restic")) {
-        stage.fresh("restic");
-        stage.run("restic", ["init"]);
-        stage.run("restic", ["backup", "--quiet", cell]);
+        initRestic(stage);
+        backUpWithRestic(stage);
         peers.push({
           name: "restic backup",
           goal: 0.1,
           prepare: edit,
-          run: () => stage.run("restic", ["backup", "--quiet", cell]),
+          run: () => backUpWithRestic(stage),
         });
       }
       if (isInstalled("git"))
@@ -213,7 +231,7 @@ function tenChanged(stage: Stage): Trial {
           shadowGit(stage, { name: "shadow git: add -Af, commit", add: "--force", goal: 1, edit }),
           shadowGit(stage, { name: "shadow git without ignored files", add: "", edit }),
         );
-      const scores = await race({ name, ours, peers, rounds: SHORT_ROUNDS, warmUps: 2 });
+      const scores = await race({ name, ours, peers, rounds: shortRounds, warmUps: 1 });
       edit();
       const { syncMs } = stage.probe("checkpoint", MISSION);
       notes.push(`fsync takes ${Math.round(syncMs)} ms of our checkpoint of ten changed files.`);
@@ -252,8 +270,8 @@ function nothingChanged(stage: Stage): Trial {
         name,
         ours,
         peers: [walkOf(stage, 1.5)],
-        rounds: SHORT_ROUNDS,
-        warmUps: 2,
+        rounds: shortRounds,
+        warmUps: 1,
       });
       const grown = stage.vaultBytes(MISSION) - before;
       const growth: Score = {
@@ -265,7 +283,7 @@ function nothingChanged(stage: Stage): Trial {
         unit: "bytes",
         ratio: grown === 0 ? 0 : Number.POSITIVE_INFINITY,
         goal: 0,
-        rounds: SHORT_ROUNDS,
+        rounds: shortRounds,
       };
       return [...scores, growth];
     },
@@ -296,7 +314,7 @@ function restoreInPlace(stage: Stage): Trial {
         },
         run: () => stage.lazarus("restore", MISSION, id),
       };
-      return race({ name, ours, peers: [walkOf(stage, 2.5)], rounds: SHORT_ROUNDS, warmUps: 2 });
+      return race({ name, ours, peers: [walkOf(stage, 2.5)], rounds: shortRounds, warmUps: 1 });
     },
   };
 }
@@ -308,6 +326,7 @@ function restoreElsewhere(stage: Stage): Trial {
     async measure() {
       using disk = openFreshDisk(stage.work);
       notes.push(disk.about);
+      stage.checkpoint(MISSION);
       let target = "";
       const prepare = () => {
         target = disk.path();
@@ -318,7 +337,8 @@ function restoreElsewhere(stage: Stage): Trial {
         run: () => stage.lazarus("restore", MISSION, "latest", "--to", target),
       };
       const peers: Peer[] = [];
-      if (isInstalled("pigz"))
+      if (isInstalled("pigz")) {
+        if (!stage.has(TARBALL)) makeTarball(stage);
         peers.push({
           name: "tar xzf",
           goal: 1.2,
@@ -326,17 +346,23 @@ function restoreElsewhere(stage: Stage): Trial {
             prepare();
             mkdirSync(target);
           },
-          run: () => stage.shell(`tar -C ${target} -xzf cell.tar.gz`),
+          run: () => stage.shell(`tar -C ${target} -xzf ${TARBALL}`),
         });
-      if (isInstalled("restic"))
+      }
+      if (isInstalled("restic")) {
+        if (!stage.has("restic")) {
+          initRestic(stage);
+          backUpWithRestic(stage);
+        }
         peers.push({
           name: "restic restore",
           goal: 0.45,
           prepare,
           run: () => stage.run("restic", ["restore", "--quiet", "latest", "--target", target]),
         });
+      }
       // Awaited here: the disk is unmounted when this function returns.
-      return await race({ name, ours, peers, rounds: ROUNDS, warmUps: 0 });
+      return await race({ name, ours, peers, rounds: longRounds, warmUps: 0 });
     },
   };
 }
@@ -407,11 +433,10 @@ function growth(stage: Stage, counts: readonly number[]): Trial {
       const measured = counts.map((count) => {
         const mission = `small-${count}`;
         buildSmallFiles(stage.cell(mission), count);
-        // Files built by an earlier run may no longer be in the page cache.
-        stage.shell(`tar -C ${stage.cell(mission)} -cf - . | cat > /dev/null`);
+        readAll(stage, mission);
         const first: number[] = [];
         const again: number[] = [];
-        for (let round = 0; round < (count > 100_000 ? 1 : ROUNDS); round += 1) {
+        for (let round = 0; round < (count > 100_000 ? 1 : longRounds); round += 1) {
           stage.forget(mission);
           first.push(timed(() => stage.checkpoint(mission)));
           again.push(timed(() => stage.checkpoint(mission)));

@@ -112,6 +112,11 @@ export class Stage {
     return this.run("bash", ["-o", "pipefail", "-ec", script]);
   }
 
+  /** Whether an earlier trial left this in the temporary directory. */
+  has(name: string): boolean {
+    return existsSync(join(this.work, name));
+  }
+
   /** A path in the temporary directory; whatever was there is removed. */
   fresh(name: string): string {
     const path = join(this.work, name);
