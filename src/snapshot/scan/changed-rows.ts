@@ -5,12 +5,6 @@ import { parentPath } from "../model/path-bytes.ts";
 import { baseName, createUnknownRow, type EntryRow, type StatRow } from "./stat-row.ts";
 import { addToTotals, NO_ROWS, pathsBelow, type StatRows, type Totals } from "./stat-rows.ts";
 
-/** Indexes of the changes, made when they are first needed. */
-interface Indexes {
-  readonly children: ReadonlyMap<string, ReadonlyMap<string, EntryRow | undefined>>;
-  readonly inodes: ReadonlyMap<number, readonly string[]>;
-}
-
 export class ChangedRows implements StatRows {
   /** What is below the changes: a store, or NO_ROWS. */
   readonly base: StatRows;
@@ -21,7 +15,9 @@ export class ChangedRows implements StatRows {
   private current: Totals;
   /** By how much the changes enlarge each hard-link group. */
   private readonly groups: Map<string, number>;
-  private indexes: Indexes | undefined;
+  /** Indexes of the changed paths, by directory and by inode, made when they are first needed. */
+  private byDirectory: Map<string, string[]> | undefined;
+  private byInode: Map<number, string[]> | undefined;
 
   constructor(below: StatRows, rules = below.rules) {
     this.base = below instanceof ChangedRows ? below.base : below;
@@ -67,16 +63,22 @@ export class ChangedRows implements StatRows {
 
   children(path: string): readonly StatRow[] {
     const below = this.base.children(path);
-    const changed = this.index().children.get(path);
+    this.byDirectory ??= groupPaths(this.changes, (each) => (each === "." ? undefined : parentPath(each)));
+    const changed = this.byDirectory.get(path);
     if (changed === undefined) return below;
-    const rows = below.filter(({ name }) => !changed.has(name));
-    for (const row of changed.values()) if (row !== undefined) rows.push(row);
+    const names = new Set(below.length === 0 ? [] : changed.map(baseName));
+    const rows = below.filter(({ name }) => !names.has(name));
+    for (const each of changed) {
+      const row = this.changes.get(each);
+      if (row !== undefined) rows.push(row);
+    }
     return rows;
   }
 
   namesOf(inode: number): string[] {
     const below = this.base.namesOf(inode).filter((path) => !this.changes.has(path));
-    return [...below, ...(this.index().inodes.get(inode) ?? [])];
+    this.byInode ??= groupPaths(this.changes, (_, row) => row?.ino);
+    return [...below, ...(this.byInode.get(inode) ?? [])];
   }
 
   groupSize(group: string): number {
@@ -107,7 +109,8 @@ export class ChangedRows implements StatRows {
     if (before !== undefined) this.count(before, -1);
     if (row !== undefined) this.count(row, 1);
     this.changes.set(path, row);
-    this.indexes = undefined;
+    this.byDirectory = undefined;
+    this.byInode = undefined;
   }
 
   private count(row: EntryRow, by: 1 | -1): void {
@@ -115,27 +118,22 @@ export class ChangedRows implements StatRows {
     const group = row.extra?.group;
     if (group !== undefined) this.groups.set(group, (this.groups.get(group) ?? 0) + by);
   }
-
-  private index(): Indexes {
-    if (this.indexes !== undefined) return this.indexes;
-    const children = new Map<string, Map<string, EntryRow | undefined>>();
-    const inodes = new Map<number, string[]>();
-    for (const [path, row] of this.changes) {
-      if (path !== ".") entryIn(children, parentPath(path), () => new Map()).set(baseName(path), row);
-      if (row !== undefined) entryIn(inodes, row.ino, () => []).push(path);
-    }
-    this.indexes = { children, inodes };
-    return this.indexes;
-  }
 }
 
-function entryIn<K, V>(map: Map<K, V>, key: K, create: () => V): V {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = create();
-    map.set(key, value);
+/** The paths of rows by a key of theirs; without those that have none. */
+function groupPaths<K>(
+  rows: ReadonlyMap<string, EntryRow | undefined>,
+  keyOf: (path: string, row: EntryRow | undefined) => K | undefined,
+): Map<K, string[]> {
+  const groups = new Map<K, string[]>();
+  for (const [path, row] of rows) {
+    const key = keyOf(path, row);
+    if (key === undefined) continue;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [path]);
+    else group.push(path);
   }
-  return value;
+  return groups;
 }
 
 /** The rows of a checkpoint whose store was lost: every file will be hashed. */

@@ -193,10 +193,9 @@ export class StatStore implements StatRows, Disposable {
     this.database.exec("COMMIT");
     inTransaction(this.database, () => {
       this.saveSkipped(rows.skipped);
-      const isNew = this.layers === "";
-      const lostDirectories = [...rows.changes]
-        .filter(([path, row]) => !isNew && row?.type !== "directory" && this.idOf(path) !== undefined)
-        .map(([path]) => path);
+      const lostDirectories: string[] = [];
+      for (const [path, row] of rows.changes)
+        if (row?.type !== "directory" && this.idOf(path) !== undefined) lostDirectories.push(path);
       for (const [path, row] of rows.changes) if (row === undefined) this.deleteEntry(path);
       for (const path of lostDirectories) this.deleteDirectory(path);
       for (const [path, row] of rows.changes) if (row !== undefined) this.putEntry(path, row);
@@ -245,8 +244,9 @@ export class StatStore implements StatRows, Disposable {
   private makeDirectory(path: string): number {
     const known = this.idOf(path);
     if (known !== undefined) return known;
-    this.run("INSERT INTO directories (path) VALUES (?)", encodeText(path));
-    return this.idOf(path)!;
+    const { lastInsertRowid } = this.run("INSERT INTO directories (path) VALUES (?)", encodeText(path));
+    this.directoryIds.set(path, Number(lastInsertRowid));
+    return Number(lastInsertRowid);
   }
 
   private at(path: string, sql: string): Value[] | undefined {
@@ -260,7 +260,8 @@ export class StatStore implements StatRows, Disposable {
 
   private idOf(path: string): number | undefined {
     const known = this.directoryIds.get(path);
-    if (known !== undefined) return known;
+    // A new store has no directories but those that were just added.
+    if (known !== undefined || this.layers === "") return known;
     const [row] = this.all("SELECT id FROM directories WHERE path = ?", encodeText(path));
     if (row === undefined) return undefined;
     this.directoryIds.set(path, Number(row[0]));
@@ -278,8 +279,8 @@ export class StatStore implements StatRows, Disposable {
     return reading(() => this.prepare(sql).all(...values) as unknown as Value[][]);
   }
 
-  private run(sql: string, ...values: Value[]): void {
-    this.prepare(sql).run(...values);
+  private run(sql: string, ...values: Value[]): { readonly lastInsertRowid: number | bigint } {
+    return this.prepare(sql).run(...values);
   }
 
   private prepare(sql: string): StatementSync {
