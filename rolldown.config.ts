@@ -82,6 +82,6 @@ export default defineConfig({
         { name: "flow", test: /src\/cli\/commands\/flows\/(start|update|resume|complete|fail|block)\.ts$/ },
       ],
     },
-    minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
   },
 });

@@ -247,21 +247,22 @@ function splitCall(parameters: Settings): {
   return { run: { runId, thread, caller, queue, priority }, detach, call };
 }
 
-/** Makes an agent durable. */
+/** Makes a `ToolLoopAgent` durable; also one of another copy of the SDK, as in a package that is linked. */
 export function durable<
   CALL_OPTIONS,
   TOOLS extends ToolSet,
   RUNTIME_CONTEXT extends Context,
   OUTPUT extends OutputInterface,
 >(
-  agent: ToolLoopAgent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT>,
+  agent: Agent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT>,
   options: DurableOptions<TOOLS>,
 ): DurableAgent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT> {
   // The SDK has no public way to read them; `new DurableAgent(settings, options)` needs none.
-  const { settings } = agent as unknown as {
+  const { version, settings } = agent as {
+    version?: string;
     settings?: ToolLoopAgentSettings<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT>;
   };
-  if (!(agent instanceof ToolLoopAgent) || settings === undefined) {
+  if (version !== "agent-v1" || typeof settings !== "object") {
     throw new LazarusError("RUN_AGENT_INVALID", "durable() takes a ToolLoopAgent of ai 7", {
       hint: "durable(new ToolLoopAgent({ … }), { store })",
     });

@@ -50,6 +50,18 @@ test("a durable agent answers like the plain one, and a repeated call with its i
   expect(model.asked.length).toBe(3);
 });
 
+test("an agent of another copy of the SDK becomes durable, and anything else is refused by name", async () => {
+  const { agent, log } = mailer();
+  // What a linked package sees: the same class, loaded from another directory.
+  const foreign = Object.assign(Object.create(null), agent, { version: "agent-v1" }) as typeof agent;
+  expect(foreign).not.toBeInstanceOf(ToolLoopAgent);
+  const run = durable(foreign, { store: memory(), effects: { find: "read" }, recover: false });
+  expect((await run.generate({ prompt: "go" })).text).toBe("sent");
+  expect(log).toEqual(["find a", "send bob run.2.0"]);
+  const { settings: _, ...plain } = foreign as unknown as { settings: unknown };
+  expect(() => durable(plain as typeof agent, { store: memory() })).toThrow("takes a ToolLoopAgent of ai 7");
+});
+
 test("stream", async () => {
   const { agent, log } = mailer();
   const run = durable(agent, { store: memory(), effects: { find: "read" }, recover: false });
