@@ -170,3 +170,21 @@ describe("doctor", () => {
     });
   });
 });
+
+describe("hooks that run cannot pass", () => {
+  it("are reported by run and doctor until they are installed", () => {
+    const pack = "bin/node_modules/@google/gemini-cli";
+    world.write(`${pack}/package.json`, '{"name":"@google/gemini-cli","version":"0.61.0"}');
+    chmodSync(world.write(`${pack}/gemini`, "#!/bin/sh\nexit 0\n"), 0o755);
+    const env = { PATH: `${world.path(pack)}:${world.env.PATH}` };
+    const start = () => world.run(["run", "m1", "--replace", "--", "gemini", "-p", "write"], { env }).stderr;
+    const doctor = () => world.run(["doctor"], { env }).stdout;
+    expect(start()).toContain("hooks of gemini are not installed");
+    expect(doctor()).toMatch(
+      /agent gemini: 0\.61\.0; its hooks are not installed[\s\S]*lazarus install gemini/,
+    );
+    world.run(["install", "gemini"]);
+    expect(start()).not.toContain("not installed");
+    expect(doctor()).not.toContain("its hooks are not installed");
+  });
+});

@@ -164,6 +164,10 @@ describe("from the command line", () => {
     signal("SIGINT");
     expect(await closed).toBe(3);
     expect(world.state("m1")).toBe("stopped");
+    // It crashed before the stop, and nothing is due any more.
+    expect(world.run(["why", "m1"]).stdout).toMatch(
+      /^m1 exited with code \d+[\s\S]*no action: stopped by you\n/,
+    );
   });
 
   it("a revival by the user during the backoff runs in the background, and the command ends", async () => {

@@ -237,7 +237,8 @@ function stepBackOrRetry(situation: Situation, atMs: number): Decision {
   };
 }
 
-const BY_USER: Readonly<Record<Exclude<DesiredState, "running">, string>> = {
+/** Why nothing is revived, by what the user asked for. */
+export const BY_USER: Readonly<Record<Exclude<DesiredState, "running">, string>> = {
   stopped: "stopped by you",
   paused: "paused by you",
   resting: "put to rest by you",

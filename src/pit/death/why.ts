@@ -5,6 +5,7 @@ import { unansweredCalls } from "../record/conversation.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
 import { lastWords } from "./log-tail.ts";
+import { BY_USER } from "./policy.ts";
 
 export interface PostMortem {
   readonly mission_id: string;
@@ -118,7 +119,7 @@ function logTail(end: RecordedEnd): readonly string[] {
 
 function headline(record: MissionRecord, end: RecordedEnd): string {
   const ended = describeEnd(end);
-  if (record.wish === "stopped") return `was stopped by you (${ended})`;
+  if (record.wish === "stopped" && has(end, "human")) return `was stopped by you (${ended})`;
   if (record.wish === "resting") return `is at rest (${ended})`;
   if (end.kind === "departure") return ended;
   const sentence = /^(?:killed|ended|lost)/.test(ended) ? `was ${ended}` : ended;
@@ -205,6 +206,9 @@ function describeCalls({ open_calls: calls = [] }: RecordedEnd): string[] {
 export function describeDecision(record: MissionRecord, nowMs: number): string | null {
   const { decision } = record;
   if (decision === null || decision.epoch !== record.life?.epoch) return null;
+  // Decided before the user's command.
+  if (record.wish !== "running" && decision.action !== "tombstone")
+    return `${DECISIONS.rest}: ${BY_USER[record.wish]}`;
   const { at_ms: atMs, step_back_to: target } = decision;
   const when = atMs !== null && atMs > nowMs ? ` in ${formatDuration(atMs - nowMs)}` : "";
   const from = target === null ? "" : ` from checkpoint ${target}`;

@@ -13,6 +13,7 @@ import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
 import { formatCount } from "../../render/format.ts";
 import { checkConfig } from "../../settings.ts";
+import { lacksHooks } from "../setup/install-target.ts";
 import { readAgentEnvironment } from "./agent-environment.ts";
 import { attachToLives, DEFAULT_DETACH_KEYS, findTerminal, reportEnd } from "./attach-to-lives.ts";
 import { openCliPitContext } from "./open-pit.ts";
@@ -123,11 +124,16 @@ export const command = defineCommand({
       terminal: options.detach ? null : findTerminal(context),
     };
     const keeping = describeKept(kept, env);
-    const agent = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter.name;
+    const adapter = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter;
+    const agent = adapter?.name;
     if (!options.detach) {
       context.say(keeping);
       if (agent !== undefined) context.say(`conversation of ${agent}: saved, and continued after a crash`);
     }
+    if (adapter !== undefined && lacksHooks(context, adapter))
+      context.say(
+        `hooks of ${agent} are not installed, so a call that is cut off is not known; once: lazarus install ${agent}`,
+      );
     // Installed before the agent starts, so that no signal is lost.
     const { isInteractive } = context.terminal;
     const { clock } = context.machine;

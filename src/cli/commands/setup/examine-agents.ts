@@ -8,14 +8,17 @@ import { installedHooks } from "../../../agents/install.ts";
 import { readJsonFile } from "../../../platform/json-file.ts";
 import type { CliContext } from "../../context.ts";
 import type { Finding } from "./examine.ts";
-import { targetOf } from "./install-target.ts";
+import { lacksHooks, targetOf } from "./install-target.ts";
 
 export function examineAgents(context: CliContext): Finding[] {
   return BUILT_IN.flatMap((adapter) => {
     const version = installedVersion(adapter, context.surroundings.env.PATH ?? "");
     const hooks = installedHooks(targetOf(context, adapter));
     if (version === undefined && hooks.length === 0) return [];
-    return [describe(adapter, version, hooks)];
+    const finding = describe(adapter, version, hooks);
+    if (finding.hint !== null || version === undefined || !lacksHooks(context, adapter)) return [finding];
+    const note = `${finding.note}; its hooks are not installed, so a call that is cut off is not known`;
+    return [{ ...finding, note, hint: `lazarus install ${adapter.name}` }];
   });
 }
 

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Adapter } from "../../../agents/adapter.ts";
 import { BUILT_IN, findAdapter } from "../../../agents/adapters.ts";
-import type { InstallTarget } from "../../../agents/install.ts";
+import { type InstallTarget, installedHooks } from "../../../agents/install.ts";
 import { skillFile } from "../../../flow/install/skill.ts";
 import { findProgramProblem } from "../../../pit/start/find-program.ts";
 import type { UnitFile } from "../../../service/unit.ts";
@@ -41,6 +41,15 @@ export function targetOf(context: CliContext, adapter: Adapter): InstallTarget {
     command: [...lazarusProgram(context), "hook", adapter.name, "--installed"],
     originals: join(context.config.config.run_dir, "installed"),
   };
+}
+
+/** Whether `run` cannot pass the hooks of this agent, which has some, and they are not installed either. */
+export function lacksHooks(context: CliContext, adapter: Adapter): boolean {
+  const target = targetOf(context, adapter);
+  const { perRun, install } = adapter.hooks;
+  const passed = perRun?.(target.command, context.config.config.run_dir, target.place.env);
+  if (passed !== undefined && passed.args.length + Object.keys(passed.env).length > 0) return false;
+  return install(target.place, target.command).length > 0 && installedHooks(target).length === 0;
 }
 
 export function lazarusSkill(context: CliContext, directory: string | undefined): UnitFile {
