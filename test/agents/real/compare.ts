@@ -1,7 +1,7 @@
 // What the same CLI does without Lazarus: the job is killed during its third step, and then
 //   restart   the same command runs again, as with systemd's Restart=always, pm2 or a loop in a shell
 //   continue  the CLI's own way to go on with the newest conversation of the directory (claude --continue …)
-// Prints how many steps were done twice and whether the model saw the earlier conversation.
+// Prints how many steps were done twice and whether the model saw the earlier conversation, for report.ts.
 //   node test/agents/real/compare.ts [ROUNDS] [AGENT…]
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AGENTS } from "./agents.ts";
 import { installAgent } from "./install.ts";
 import { createRealWorld, type RealWorld } from "./real-world.ts";
+import { CONTINUED, keepResult, RESTART } from "./results.ts";
 
 const GO_ON = "Go on where you stopped.";
 const CONTINUE: Readonly<Record<string, readonly string[]>> = {
@@ -17,7 +18,11 @@ const CONTINUE: Readonly<Record<string, readonly string[]>> = {
     ...["exec", "resume", "--last", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
     GO_ON,
   ],
+  gemini: ["--yolo", "--skip-trust", "--resume", "latest", "-p", GO_ON],
+  qwen: ["--yolo", "--auth-type", "openai", "--continue", "-p", GO_ON],
   opencode: ["run", "--continue", GO_ON],
+  pi: ["-p", "--continue", GO_ON],
+  copilot: ["--continue", "-p", GO_ON, "--allow-all-tools"],
 };
 
 interface Outcome {
@@ -69,8 +74,10 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(CONTINUE)) {
     const twice = outcomes.reduce((sum, each) => sum + each.twice, 0);
     const continued = outcomes.filter((each) => each.continued).length;
     const complete = outcomes.filter(({ chapters }) => chapters === 6).length;
-    console.log(
-      `${name} ${way}: ${rounds} kills, conversation continued ${continued}, steps done twice ${twice}, all chapters ${complete}`,
+    keepResult(
+      name,
+      way === "restart" ? RESTART : CONTINUED,
+      `continued ${continued} of ${rounds}, steps done twice ${twice}, finished ${complete}`,
     );
   }
 }
