@@ -1,4 +1,6 @@
 // What hooks cost an agent CLI: the same job with and without them, in turn, against a mock model.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { AGENTS } from "../test/agents/real/agents.ts";
 import { installAgent, VERSIONS } from "../test/agents/real/install.ts";
 import { createRealWorld, MISSION, STEPS } from "../test/agents/real/real-world.ts";
@@ -10,26 +12,37 @@ const THINK_MS = 2000;
 const LIMIT_MS = 60;
 const notes: string[] = [];
 
-/** From the start of the agent's process to its end, as its keeper recorded them. */
-async function timeJob(name: string, bin: string, noAdapter: boolean): Promise<number> {
+interface Job {
+  /** From the start of the agent's process to its end, as its keeper recorded them. */
+  readonly ms: number;
+  /** Reports of its hooks. */
+  readonly hooks: number;
+}
+
+async function runJob(name: string, bin: string, noAdapter: boolean): Promise<Job> {
   await using real = await createRealWorld(name, { bin, hold: HOLD_SECONDS, thinkMs: THINK_MS, noAdapter });
   await real.world.openPit();
   real.start();
   await real.untilState("finished");
   const { life, end } = real.world.record(MISSION);
   if (real.chapters().length !== STEPS) throw new Error(`${name} has not finished its job`);
-  return end.at_ms - life.started_ms;
+  const reports = join(real.world.home, "run", "agents", MISSION, "hooks.jsonl");
+  const hooks = existsSync(reports) ? readFileSync(reports, "utf8").trimEnd().split("\n").length : 0;
+  return { ms: end.at_ms - life.started_ms, hooks };
 }
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 async function measure(name: string, bin: string): Promise<Score> {
-  const pairs: { readonly ours: number; readonly peer: number }[] = [];
-  for (let round = 0; round < ROUNDS; round += 1)
-    pairs.push({ ours: await timeJob(name, bin, false), peer: await timeJob(name, bin, true) });
-  const perCall = median(pairs.map(({ ours, peer }) => (ours - peer) / STEPS));
+  const pairs: { readonly ours: number; readonly peer: number; readonly hooks: number }[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const { ms: ours, hooks } = await runJob(name, bin, false);
+    const { ms: peer } = await runJob(name, bin, true);
+    pairs.push({ ours, peer, hooks });
+  }
+  const perHook = median(pairs.map(({ ours, peer, hooks }) => (ours - peer) / hooks));
   notes.push(
-    `${name} ${VERSIONS[name]!.version}: ${perCall.toFixed(0)} ms per tool call (goal ${LIMIT_MS}), start and end of the session included`,
+    `${name} ${VERSIONS[name]!.version}: ${perHook.toFixed(0)} ms per hook, of which a tool call has two (goal: ${LIMIT_MS} ms for both)`,
   );
   return {
     name: `${name}, ${STEPS} tool calls`,

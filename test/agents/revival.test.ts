@@ -173,14 +173,16 @@ describe("a failure of the provider", () => {
 
 describe("a session", () => {
   it("that the CLI does not know is replaced once, and then the usual limits apply", async () => {
-    const { book } = await killAt("2:file", "claude", "unknown");
+    const book = world.book("claude", "unknown", { FAKE_PAUSE: "2:file" });
     const real = readFileSync(join(world.bin, "claude"), "utf8").split("\n")[1];
     const own = join(world.directory, "forgetful");
     const refusal = 'echo "No conversation found with session ID: x" >&2; exit 1';
     world.install(own, "claude", `case "$*" in *--resume*) ${refusal};; esac\n${real}`);
-    const path = join(own, "claude");
+    await book.start({ command: [join(own, "claude"), "-p", "Write the book"] });
+    end(await book.paused());
+    await book.ended();
     const before = sessionOf(book);
-    await book.start({ replace: true, command: [path, "-p", "Write the book", "--resume", before!] });
+    await book.revive();
     expect((await book.ended()).end?.evidence).toMatchObject([{ kind: "unknown-session" }]);
     await book.revive();
     expect((await book.finish()).end?.kind).toBe("departure");
@@ -198,9 +200,16 @@ describe("a session", () => {
     ]);
     expect(decision).toMatchObject({
       action: "ask",
-      reason: expect.stringContaining("before a conversation"),
+      reason: expect.stringContaining("before its conversation"),
     });
     expect(book.asked()).toEqual([]);
+    // By a name: Lazarus takes the newest session of the directory to be the one that is meant.
+    const { book: other } = await killAt("2:file", "claude", "misnamed");
+    await other.start({ replace: true, command: ["claude", "-p", "go on", "--resume", "nonsense"] });
+    expect(await other.ended()).toMatchObject({
+      end: { turn: 2, evidence: [{ kind: "unknown-session" }] },
+      decision: { action: "ask" },
+    });
   });
 
   it("is not resumed while another process has it, which is named by its pid", async () => {

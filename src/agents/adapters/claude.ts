@@ -234,7 +234,10 @@ export const claude: Adapter = {
   findSessions,
   transcript: claudeTranscript,
   patterns: PATTERNS,
-  unknownSession: { exitCodes: [1], patterns: ["^no conversation found with session id\\b"] },
+  unknownSession: {
+    exitCodes: [1],
+    patterns: ["^no conversation found\\b", "^error: --resume requires a valid session id\\b"],
+  },
   exitZeroMeansFinished: true,
   placeholder: "Tool call interrupted: its outcome is unknown",
   hooks: {

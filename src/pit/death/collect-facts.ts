@@ -138,14 +138,14 @@ async function readReport(
   };
 }
 
-/** The session that this life was told to resume, by us or by the user; null for a new one. */
+/** The session that this life was told to resume, by us or by the user, who may not have named its id; null for a new one. */
 function resumedSession(
   { invocation }: KnownAgent,
   conversation: LifeConversation | undefined,
 ): string | null {
   if (conversation?.how === "resume") return conversation.session;
-  const isChosen = invocation.session !== null && invocation.session !== "newest";
-  return conversation?.how === "start" && isChosen ? conversation.session : null;
+  if (conversation?.how !== "start" || invocation.session === null) return null;
+  return invocation.session === "newest" ? "that you chose" : invocation.session.id;
 }
 
 async function saysUnknownSession(

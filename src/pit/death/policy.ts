@@ -83,8 +83,8 @@ export interface Situation {
   /** It ended before its conversation got any further: it cannot even begin, whatever its files are. */
   readonly isIdle: boolean;
   /**
-   * Before a conversation began, it exited by itself in front of the user who had just started it: an option it rejects. Or
-   * it does not know the session that the user told it to resume.
+   * Without progress in the conversation, it exited by itself in front of the user who had just started it: an option it
+   * rejects. Or it does not know the session that the user told it to resume.
    */
   readonly isRejected: boolean;
   /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
@@ -123,15 +123,20 @@ export function situationOf(
     stepsBack: record.steps_back,
     unansweredCalls: unansweredCalls(end.open_calls).map(({ tool, summary }) => `${tool} ${summary}`),
     hasConversation: record.adapter !== null,
-    isIdle: end.turn !== undefined && (end.turn ?? 0) <= (record.life?.conversation?.turn ?? 0),
+    isIdle: isIdle(record),
     isRejected:
-      end.turn === null &&
+      isIdle(record) &&
       end.exit_code !== null &&
       record.life?.how === "start" &&
       (record.life.foreground != null ||
         record.terminal != null ||
         end.evidence.some(({ kind }) => kind === "unknown-session")),
   };
+}
+
+/** Of an agent with a conversation: it has not got any further in this life. */
+function isIdle({ end, life }: MissionRecord): boolean {
+  return end?.turn !== undefined && (end.turn ?? 0) <= (life?.conversation?.turn ?? 0);
 }
 
 /** Records of older versions have no class. */
@@ -175,7 +180,7 @@ export function decideRevival(situation: Situation): Decision {
   if (situation.mode === "ask") return { action: "ask", reason: "revive mode is ask" };
   if (end.class === "quota" || end.class === "overload") return retryLater(situation);
   if (situation.isRejected)
-    return { action: "ask", reason: "it ended before a conversation began: see its output" };
+    return { action: "ask", reason: "it ended before its conversation went on: see its output" };
   const lastHour = situation.revivalsMs.filter((ms) => nowMs - ms < HOUR_MS).length;
   if (lastHour >= limits.maxRevivalsPerHour) {
     return {
