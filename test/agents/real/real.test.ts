@@ -83,9 +83,11 @@ describe.each(names)("%s", (name) => {
   runs("restored to step 2: conversation and files are both there, and undo brings both back", async () => {
     await using real = await open();
     await real.world.openPit();
+    real.model.think(3);
     real.start();
     await real.world.until("step 2", () => reached(real, "thinking", 3));
     expect(real.run("checkpoint", MISSION).exit).toBeOneOf([0, 3]);
+    real.model.think(null);
     await real.world.until("step 4", () => reached(real, "thinking", 5));
     real.run("stop", MISSION);
     const point = real.world.checkpoints(MISSION).find(({ reason }) => reason === "manual")!;
