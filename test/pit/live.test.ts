@@ -43,7 +43,13 @@ describe("while an agent works, the pit", () => {
     rmSync(join(worktree("m1"), "one"));
     await world.until("the removal", () => saved("m1", "one") === undefined);
     await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
-    expect(status("m1").live).toEqual({ unsaved_since_ms: null, unwatched: null, problem: null });
+    expect(status("m1").live).toEqual({
+      unsaved_since_ms: null,
+      unsaved_changes: 0,
+      is_late: false,
+      unwatched: null,
+      problem: null,
+    });
     expect(status("m1").last_checkpoint.reason).toBe("live");
     expect(world.run(["status", "m1"]).stdout).toContain("UNSAVED");
     expect(live("m1").length).toBeGreaterThanOrEqual(3);
@@ -95,6 +101,19 @@ describe("while an agent works, the pit", () => {
     const text = saved("m1", "file")!;
     expect(lines(text)).toBeGreaterThan(0);
     expect(text).toBe(Array.from({ length: lines(text) }, (_, index) => `${index + 1}\n`).join(""));
+  });
+
+  it("says what is unsaved where its share of the time delays a point", async () => {
+    configure({ quiet_seconds: 0.1, protect_within_seconds: 0.2, protect_share: 0.000001 });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.until("the first point", () => status("m1").live?.unsaved_since_ms === null);
+    for (const name of ["a", "b", "c"]) writeFileSync(join(worktree("m1"), name), "");
+    await world.until("the delay", () => status("m1").live.is_late);
+    expect(status("m1").live.unsaved_changes).toBeGreaterThanOrEqual(3);
+    expect(world.run(["status", "m1"]).stdout).toMatch(
+      /m1: \d+ changes or more unsaved for longer than protect_within_seconds/,
+    );
   });
 
   it("saves at once when a hook reports the end of a turn, or announces a command that deletes files", async () => {

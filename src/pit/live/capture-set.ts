@@ -12,6 +12,7 @@ import {
 import { type LayerRef, readCheckpoint } from "../../snapshot/vault/manifest.ts";
 import type { Vault } from "../../snapshot/vault/vault.ts";
 import type { PitContext } from "../context.ts";
+import { describeError } from "../describe.ts";
 import type { TakenPaths, TreeWatcher } from "../watch/tree-watcher.ts";
 import { findUnseen, type Unseen } from "./audit.ts";
 
@@ -58,7 +59,12 @@ export async function captureFromSet(
   const later = await watcher.take(mission);
   watcher.putBack(mission, later);
   const layers = { before, after: result.checkpoint.layers };
-  return { result, unseen: findUnseen(cell, layers, [taken, later]) };
+  try {
+    return { result, unseen: findUnseen(cell, layers, [taken, later]) };
+  } catch (error) {
+    context.log(`${mission}: its watch was not checked: ${describeError(error)}`);
+    return { result, unseen: undefined };
+  }
 }
 
 /** Undefined when it cannot be read: then there is nothing to compare with. */

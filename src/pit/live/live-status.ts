@@ -10,6 +10,10 @@ import type { Machine } from "../../platform/machine.ts";
 export interface LiveStatus {
   /** Since when something is not in a checkpoint (epoch ms); null: everything is. */
   readonly unsaved_since_ms: number | null;
+  /** About how many changes that are: at least half of them. */
+  readonly unsaved_changes: number;
+  /** Whether they have waited longer than `protect_within_seconds`. */
+  readonly is_late: boolean;
   /** Why changes are not noticed at once; null: they are. */
   readonly unwatched: string | null;
   /** Why the last attempt at a point failed. */
@@ -41,9 +45,11 @@ export function readLiveStatus(config: Config, mission: string, pid: number): Li
   const reading = readJsonFile(statusFile(config, mission));
   if (!reading.ok || reading.value.pid !== pid) return undefined;
   const text = (value: unknown) => (typeof value === "string" ? value : null);
-  const { unsaved_since_ms: since, unwatched, problem } = reading.value;
+  const { unsaved_since_ms: since, unsaved_changes: changes, unwatched, problem } = reading.value;
   return {
     unsaved_since_ms: typeof since === "number" ? since : null,
+    unsaved_changes: typeof changes === "number" ? changes : 0,
+    is_late: reading.value.is_late === true,
     unwatched: text(unwatched),
     problem: text(problem),
   };

@@ -19,8 +19,8 @@ export interface LiveMission {
 
 export interface Tracked extends Omit<LiveMission, "mission">, SetState {
   state: LiveState;
-  /** While a point is being taken: since when what it saves was unsaved. */
-  savingSinceMs: number | undefined;
+  /** While a point is being taken: what was unsaved before it. */
+  saving: LiveState | undefined;
   /** Changes that the watcher has counted, and size of the reports of hooks, when they were last read. */
   treeChanges: number;
   hookBytes: number;
@@ -54,7 +54,7 @@ export function startTracking({ agent, limits }: LiveMission, monotonicMs: numbe
       hasFailed: false,
       lastAuditMs: monotonicMs,
     },
-    savingSinceMs: undefined,
+    saving: undefined,
     treeChanges: 0,
     hookBytes: 0,
     unwatched: null,
@@ -76,13 +76,13 @@ export async function afterCapture<T>(each: Tracked, work: () => Promise<T>): Pr
 /** Counted from here on: what changes in the meantime may be in the point or not. Returns what was unsaved. */
 export function beginSaving(each: Tracked): LiveState {
   const before = each.state;
-  each.savingSinceMs = before.firstUnsavedMs;
+  each.saving = before;
   each.state = { ...before, firstUnsavedMs: undefined, unsavedChanges: 0, urgentMs: undefined };
   return before;
 }
 
 export function endSaving(each: Tracked, before: LiveState, isSaved: boolean): void {
-  each.savingSinceMs = undefined;
+  each.saving = undefined;
   if (isSaved) return;
   each.state = {
     ...each.state,
@@ -123,6 +123,9 @@ export function observe(
   };
 }
 
+/** A point that is being taken is not late yet. */
+const LATE_MS = 2000;
+
 export function removeStatus({ machine, config }: PitContext, mission: MissionId): void {
   try {
     removeLiveStatus(machine, config, mission);
@@ -131,21 +134,31 @@ export function removeStatus({ machine, config }: PitContext, mission: MissionId
   }
 }
 
-/** Only when it differs, and at most once between two points while changes go on. */
+/** Only when it differs, and rarely while changes go on: their number is written when it has doubled. */
 export function writeStatus(
   context: PitContext,
   mission: MissionId,
   each: Tracked,
   monotonicMs: number,
 ): void {
-  const sinceMs = each.savingSinceMs ?? each.state.firstUnsavedMs;
+  const sinceMs = each.saving?.firstUnsavedMs ?? each.state.firstUnsavedMs;
+  const changes = (each.saving?.unsavedChanges ?? 0) + each.state.unsavedChanges;
+  const isLate = sinceMs !== undefined && monotonicMs - sinceMs > each.limits.withinMs + LATE_MS;
   const status: LiveStatus = {
     unsaved_since_ms:
       sinceMs === undefined ? null : Math.round(context.machine.clock.nowMs() - (monotonicMs - sinceMs)),
+    unsaved_changes: changes,
+    is_late: isLate,
     unwatched: each.unwatched,
     problem: each.problem,
   };
-  const key = JSON.stringify([sinceMs, each.unwatched, each.problem]);
+  const key = JSON.stringify([
+    sinceMs,
+    Math.ceil(Math.log2(changes + 1)),
+    isLate,
+    each.unwatched,
+    each.problem,
+  ]);
   if (each.written === key) return;
   each.written = key;
   try {

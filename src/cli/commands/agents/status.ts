@@ -6,7 +6,7 @@ import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../
 import { shellWord } from "../../../platform/shell-word.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { formatDuration } from "../../render/format.ts";
+import { formatCount, formatDuration } from "../../render/format.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
 import { type Column, renderTable } from "../../render/table.ts";
 
@@ -59,6 +59,11 @@ function unprotectedLine({ mission_id, unprotected }: MissionView): string {
 /** Why changes are saved later than promised, or not at all. */
 function liveLines({ mission_id, live }: MissionView): string {
   const lines = [
+    ...(live?.is_late && live.problem === null
+      ? [
+          `${formatCount(live.unsaved_changes, "change")} or more unsaved for longer than protect_within_seconds: protect_share or a burst delays the next point`,
+        ]
+      : []),
     ...(live?.problem ? [`changes are not being saved: ${live.problem}`] : []),
     ...(live?.unwatched ? [`changes are found by walking the cell: ${live.unwatched}`] : []),
   ];
