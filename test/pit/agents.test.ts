@@ -65,59 +65,59 @@ describe("an agent in the foreground", () => {
 
 describe("a detached agent", () => {
   it("prints to its log and stays stopped after a stop", async () => {
-    expect(world.run(["run", "m1", "-d", ...sh("echo begun; exec sleep 600")]).exit).toBe(0);
+    expect((await world.call(["run", "m1", "-d", ...sh("echo begun; exec sleep 600")])).exit).toBe(0);
     await world.until("its output", () => world.log("m1") === "begun\n");
-    expect(world.run(["logs", "m1"]).stdout).toBe("begun\n");
+    expect((await world.call(["logs", "m1"])).stdout).toBe("begun\n");
     expect(world.state("m1")).toBe("running");
-    const stop = world.run(["stop", "m1"]);
+    const stop = await world.call(["stop", "m1"]);
     expect(stop.stderr).toMatch(/^m1 is stopped; saved as /);
     expect(world.state("m1")).toBe("stopped");
-    expect(world.run(["stop", "m1"]).stderr).toMatch(/^m1 was not running; it will not be revived/);
+    expect((await world.call(["stop", "m1"])).stderr).toMatch(/^m1 was not running; it will not be revived/);
     expect(world.processes()).toEqual([]);
   });
 
   it("has default signal handlers and no descriptors of the keeper", async () => {
-    world.run(["run", "m1", "-d", ...sh("grep SigIgn /proc/self/status; ls -l /proc/self/fd; cat")]);
+    await world.call(["run", "m1", "-d", ...sh("grep SigIgn /proc/self/status; ls -l /proc/self/fd; cat")]);
     await world.until("its end", () => world.state("m1") === "ending");
     expect(world.log("m1")).toContain("SigIgn:\t0000000000000000\n");
     expect(world.log("m1")).not.toContain("life.lock");
     expect(world.log("m1").match(/agent\.log/g)).toHaveLength(2);
   });
 
-  it("cannot be started twice", () => {
-    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
-    const second = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+  it("cannot be started twice", async () => {
+    await world.call(["run", "m1", "-d", ...sh("sleep 600")]);
+    const second = await world.call(["run", "m1", "-d", ...sh("sleep 600")]);
     expect(second.exit).toBe(10);
     expect(second.stderr).toMatch(/an agent of m1 is already running \(process \d+\)/);
   });
 
   it("continues after a pause and is revived after a rest", async () => {
-    world.run(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
+    await world.call(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
     await world.until("ticks", () => world.log("m1").length > 20);
     world.run(["pause", "m1"]);
     expect(world.state("m1")).toBe("paused");
     const { size } = statSync(join(world.missions, "m1", "logs", "agent.log"));
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(statSync(join(world.missions, "m1", "logs", "agent.log")).size).toBe(size);
-    expect(world.run(["revive", "m1"]).stderr).toMatch(/m1 continues/);
+    expect((await world.call(["revive", "m1"])).stderr).toMatch(/m1 continues/);
     await world.until("more ticks", () => world.log("m1").length > size);
     world.run(["rest", "m1"]);
     expect(world.state("m1")).toBe("resting");
-    expect(world.run(["revive", "m1"]).stderr).toMatch(/is running again as life 2/);
+    expect((await world.call(["revive", "m1"])).stderr).toMatch(/is running again as life 2/);
     expect(world.state("m1")).toBe("running");
   });
 
-  it("can be stopped while paused", () => {
-    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+  it("can be stopped while paused", async () => {
+    await world.call(["run", "m1", "-d", ...sh("sleep 600")]);
     world.run(["pause", "m1"]);
-    expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+    expect((await world.call(["stop", "m1", "--no-checkpoint"])).exit).toBe(0);
     expect(world.processes()).toEqual([]);
   });
 
   it("is killed after the grace period when it ignores SIGTERM", async () => {
-    world.run(["run", "m1", "-d", ...sh("trap '' TERM; echo deaf; while :; do sleep 0.1; done")]);
+    await world.call(["run", "m1", "-d", ...sh("trap '' TERM; echo deaf; while :; do sleep 0.1; done")]);
     await world.until("the trap", () => world.log("m1") === "deaf\n");
-    const stop = world.run(["stop", "m1", "--grace", "0.3"]);
+    const stop = await world.call(["stop", "m1", "--grace", "0.3"]);
     expect(stop.stderr).toMatch(/SIGKILL was needed/);
     expect(world.processes()).toEqual([]);
   });
@@ -125,7 +125,7 @@ describe("a detached agent", () => {
   it("leaves no process behind after daemonizing and forking hundreds", async () => {
     const script =
       "for i in $(seq 300); do sleep 600 & done; setsid sh -c 'setsid sleep 600 & sleep 600' & exit 0";
-    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.call(["run", "m1", "-d", ...sh(script)]);
     await world.until("the end of all processes", () => world.processes().length === 0);
     expect(
       JSON.parse(readFileSync(join(world.home, "run", "agents", "m1", "exit.json"), "utf8")).leftovers,
@@ -133,9 +133,9 @@ describe("a detached agent", () => {
   });
 
   it("is fenced: an earlier life cannot send heartbeats", async () => {
-    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
-    world.run(["stop", "m1", "--no-checkpoint"]);
-    world.run(["revive", "m1"]);
+    await world.call(["run", "m1", "-d", ...sh("sleep 600")]);
+    await world.call(["stop", "m1", "--no-checkpoint"]);
+    await world.call(["revive", "m1"]);
     const old = { LAZARUS_MISSION: "m1", LAZARUS_EPOCH: "1" };
     expect(world.run(["heartbeat", "m1"], { env: old }).exit).toBe(7);
     expect(world.run(["heartbeat", "m1"], { env: { ...old, LAZARUS_EPOCH: "2" } }).exit).toBe(0);
@@ -146,7 +146,7 @@ describe("a detached agent", () => {
       join(world.home, "config.json"),
       JSON.stringify({ pit: { log_limit_bytes: 100_000, log_count: 2 }, heartbeat_interval_seconds: 1 }),
     );
-    world.run([
+    await world.call([
       "run",
       "m1",
       "-d",
@@ -166,7 +166,7 @@ describe("a detached agent", () => {
 
   it("has a heartbeat from its keeper, which keeps other fields", async () => {
     writeFileSync(join(world.home, "config.json"), JSON.stringify({ heartbeat_interval_seconds: 1 }));
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     const file = join(world.missions, "m1", "state", "heartbeat.json");
     writeFileSync(
       file,
@@ -176,7 +176,7 @@ describe("a detached agent", () => {
         2,
       ),
     );
-    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("sleep 600")]);
     const beat = () => JSON.parse(readFileSync(file, "utf8"));
     await world.until("a beat", () => beat().timestamp > 1_700_000_001);
     const first = beat();
@@ -187,23 +187,23 @@ describe("a detached agent", () => {
   });
 
   it("whose cell was deleted needs approval and a restore", async () => {
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
     await world.until("its work", () => existsSync(join(world.missions, "m1", "worktree", "file")));
-    world.run(["checkpoint", "m1"]);
+    await world.call(["checkpoint", "m1"]);
     rmSync(join(world.missions, "m1"), { recursive: true });
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("its end", () => world.processes().length === 0);
-    expect(world.run(["revive", "m1"]).exit).toBe(6);
-    expect(world.run(["status"]).stdout).toContain("the cell is missing");
-    expect(world.run(["restore", "m1"]).exit).toBe(0);
-    expect(world.run(["revive", "m1"]).exit).toBe(0);
+    expect((await world.call(["revive", "m1"])).exit).toBe(6);
+    expect((await world.call(["status"])).stdout).toContain("the cell is missing");
+    expect((await world.call(["restore", "m1"])).exit).toBe(0);
+    expect((await world.call(["revive", "m1"])).exit).toBe(0);
     expect(world.state("m1")).toBe("running");
   });
 });
 
 describe("agent commands", () => {
-  it("report what is missing", () => {
-    world.run(["init", "m1"]);
+  it("report what is missing", async () => {
+    await world.call(["init", "m1"]);
     expect(world.show("stop m1")).toContain(
       "error: m1 has never had an agent\n  try: lazarus run m1 -- COMMAND",
     );
@@ -212,30 +212,31 @@ describe("agent commands", () => {
     expect(world.show("run m1 --revive substitute -- true")).toContain("--substitute COMMAND");
   });
 
-  it("fit into 80 columns", () => {
+  it("fit into 80 columns", async () => {
     const long = `mission-${"x".repeat(90)}`;
     world.run(["run", long, ...sh("exit 1")]);
-    for (const line of world.run(["status"]).stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    for (const line of (await world.call(["status"])).stdout.split("\n"))
+      expect(line.length).toBeLessThanOrEqual(80);
   });
 
   it("explain an end that is not handled yet, without changing anything", async () => {
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo cannot connect; exit 3")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("echo cannot connect; exit 3")]);
     await world.until("its end", () => world.state("m1") === "ending");
     const before = readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8");
-    const why = world.run(["why", "m1"]).stdout;
+    const why = (await world.call(["why", "m1"])).stdout;
     expect(why).toContain("m1 exited with code 3.\n");
     expect(why).toContain("not handled yet");
     expect(why).toContain("  | cannot connect\n");
-    const dry = world.run(["revive", "m1", "--dry-run"]);
+    const dry = await world.call(["revive", "m1", "--dry-run"]);
     expect(dry.exit).toBe(0);
     expect(dry.stderr).toContain("m1: exited with code 3\nthe pit would decide: revive: no backoff");
     expect(readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8")).toBe(before);
     expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["baseline"]);
   });
 
-  it("preview the policy's decision", () => {
+  it("preview the policy's decision", async () => {
     world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
-    const { stderr } = world.run(["revive", "m1", "--dry-run"]);
+    const { stderr } = await world.call(["revive", "m1", "--dry-run"]);
     expect(stderr).toContain(
       "the pit would decide: tombstone, no more revivals: exit code 78 is configured as permanent",
     );

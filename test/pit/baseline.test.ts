@@ -43,7 +43,7 @@ describe("the baseline", () => {
     expect(refused.stderr).toContain("the agent was not started");
     expect(refused.stderr).toContain("lazarus run m1 --no-baseline -- COMMAND");
     expect(existsSync(join(world.home, "run", "agents", "m1", "life.json"))).toBe(false);
-    expect(world.run(["run", "m1", "-d", "--no-baseline", "--", "sleep", "600"]).exit).toBe(0);
+    expect((await world.call(["run", "m1", "-d", "--no-baseline", "--", "sleep", "600"])).exit).toBe(0);
   });
 
   it("survives every retention policy", async () => {

@@ -14,7 +14,7 @@ const configure = (pit: object) =>
   writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { backoff_seconds: [0], ...pit } }));
 const sh = (script: string) => ["--", "sh", "-c", script];
 const startAgent = (mission: string, command: readonly string[], options: readonly string[] = []) =>
-  world.run(["run", mission, "-d", "--revive", "yes", ...options, ...command]);
+  world.call(["run", mission, "-d", "--revive", "yes", ...options, ...command]);
 const evidenceOf = (mission: string) =>
   world.record(mission).end.evidence.map(({ kind }: { kind: string }) => kind);
 const inState = (mission: string, state: string) =>
@@ -34,16 +34,19 @@ describe("words in the output", () => {
     configure({ max_revivals_per_hour: 0 });
     await world.openPit();
     const words = "echo 'PASS test/rate-limit.test.ts (resets after 7 days)'; echo 'usage limit reached'";
-    startAgent("signal", fakeAgent("claude", `${words}; echo 'API Error: 529 Overloaded'; kill -SEGV $$`));
-    startAgent("other", sh(`${words}; exit 1`));
-    startAgent("disk", sh("echo 'write: ENOSPC: no space left on device'; kill -KILL $$"));
-    startAgent("disk-words", sh("echo 'write: ENOSPC: no space left on device'; exit 1"));
+    await startAgent(
+      "signal",
+      fakeAgent("claude", `${words}; echo 'API Error: 529 Overloaded'; kill -SEGV $$`),
+    );
+    await startAgent("other", sh(`${words}; exit 1`));
+    await startAgent("disk", sh("echo 'write: ENOSPC: no space left on device'; kill -KILL $$"));
+    await startAgent("disk-words", sh("echo 'write: ENOSPC: no space left on device'; exit 1"));
     for (const mission of ["signal", "other", "disk", "disk-words"]) {
       await inState(mission, "tombstone");
       expect(world.record(mission).end).toMatchObject({ class: "crash", quota_reset_ms: null });
       expect(evidenceOf(mission)).toEqual([]);
     }
-    expect(world.run(["why", "disk"]).stdout).not.toContain("disk full");
+    expect((await world.call(["why", "disk"])).stdout).not.toContain("disk full");
   });
 
   it("of the agent's adapter or of the human's config decide about a failure of its own", async () => {
@@ -55,11 +58,11 @@ describe("words in the output", () => {
     });
     await world.openPit();
     const failing = (line: string) => sh(`echo '${line}'; exit 1`);
-    startAgent("quota", failing("budget spent, back in 2 hours"));
-    startAgent("auth", failing("key refused"));
-    startAgent("permanent", failing("cannot ever work"));
-    startAgent("overload", failing("server busy"));
-    startAgent("claude", fakeAgent("claude", "echo 'Not logged in · Please run /login'; exit 1"));
+    await startAgent("quota", failing("budget spent, back in 2 hours"));
+    await startAgent("auth", failing("key refused"));
+    await startAgent("permanent", failing("cannot ever work"));
+    await startAgent("overload", failing("server busy"));
+    await startAgent("claude", fakeAgent("claude", "echo 'Not logged in · Please run /login'; exit 1"));
     await inState("quota", "waiting");
     expect(world.record("quota").decision.at_ms - world.record("quota").end.noticed_ms).toBe(7_200_000);
     await inState("auth", "asking");
@@ -68,7 +71,7 @@ describe("words in the output", () => {
     await inState("overload", "waiting");
     for (const mission of ["quota", "auth", "permanent", "overload"])
       expect(world.record(mission).end.class).toBe(mission);
-    expect(world.run(["why", "claude"]).stdout).toContain("Not logged in");
+    expect((await world.call(["why", "claude"])).stdout).toContain("Not logged in");
   });
 });
 
@@ -77,9 +80,9 @@ describe("the log tail", () => {
     await world.openPit();
     const script =
       "function f(n) { if (n) f(n - 1); else throw new RangeError('the queue is empty'); } f(30)";
-    world.run(["run", "m1", "-d", "--", process.execPath, "-e", script]);
+    await world.call(["run", "m1", "-d", "--", process.execPath, "-e", script]);
     await inState("m1", "asking");
-    expect(world.run(["why", "m1"]).stdout).toContain("RangeError: the queue is empty");
+    expect((await world.call(["why", "m1"])).stdout).toContain("RangeError: the queue is empty");
   });
 });
 
@@ -90,14 +93,14 @@ describe("an outage", () => {
       max_revivals_per_hour: 2,
       alike_crashes_per_step: 2,
     });
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     const file = join(world.missions, "m1", "worktree", "work");
     writeFileSync(file, "old\n");
-    world.run(["checkpoint", "m1"]);
+    await world.call(["checkpoint", "m1"]);
     writeFileSync(file, "new\n");
     await world.openPit();
     const script = `[ "$LAZARUS_EPOCH" -ge 8 ] && exec sleep 600; echo 'API Error: 529 Overloaded.'; exit 1`;
-    startAgent("m1", fakeAgent("claude", script));
+    await startAgent("m1", fakeAgent("claude", script));
     await world.until("life 8", () => world.life("m1").epoch === 8 && world.state("m1") === "running");
     expect(readFileSync(file, "utf8")).toBe("new\n");
     expect(world.record("m1")).toMatchObject({ steps_back: 0, tombstone: null, revivals_ms: [], deaths: [] });
@@ -107,7 +110,7 @@ describe("an outage", () => {
     configure({ max_revivals_per_hour: 20, step_back_after_seconds: 600 });
     await world.openPit();
     const script = `echo "$LAZARUS_EPOCH" >> done; [ "$LAZARUS_EPOCH" -ge 5 ] && exec sleep 600; echo refused; exit 1`;
-    startAgent("m1", sh(script));
+    await startAgent("m1", sh(script));
     await world.until("life 5", () => world.life("m1").epoch === 5 && world.state("m1") === "running");
     expect(world.record("m1")).toMatchObject({ tombstone: null, steps_back: 0 });
     // There is an older checkpoint, and the files are not rolled back to it.
@@ -122,14 +125,14 @@ describe("a pattern that never ends", () => {
     configure({ quota_patterns: ["(a+)+$", "^budget spent"] });
     await world.openPit();
     const line = `${"a".repeat(60)}!`;
-    startAgent("m1", sh(`echo budget spent; echo ${line}; exit 1`));
-    startAgent("m2", sh("exec sleep 600"));
+    await startAgent("m1", sh(`echo budget spent; echo ${line}; exit 1`));
+    await startAgent("m2", sh("exec sleep 600"));
     process.kill(world.life("m2").agent.pid, "SIGKILL");
     await world.until("life 2 of the other", () => world.life("m2").epoch === 2);
     await inState("m1", "waiting");
     expect(world.record("m1").end.class).toBe("quota");
-    expect(world.run(["why", "m1"]).stdout).toContain("(a+)+$");
-    const daemonLog = world.run(["events", "m1", "--json", "-n", "0"]).stdout;
+    expect((await world.call(["why", "m1"])).stdout).toContain("(a+)+$");
+    const daemonLog = (await world.call(["events", "m1", "--json", "-n", "0"])).stdout;
     expect(daemonLog).toContain("(a+)+$");
     expect(existsSync(join(world.home, "run", "pit.lock"))).toBe(true);
   });
@@ -142,7 +145,7 @@ describe("a stall", () => {
   it("is not hidden by a file from the future", async () => {
     configure({ grace_seconds: 1 });
     await world.openPit();
-    startAgent("m1", sh("touch -d 2100-01-01 later .; exec sleep 600"), ["--stall", "1"]);
+    await startAgent("m1", sh("touch -d 2100-01-01 later .; exec sleep 600"), ["--stall", "1"]);
     await waitForStall("m1");
   });
 
@@ -153,17 +156,17 @@ describe("a stall", () => {
     await world.openPit();
     const limit = ["--stall", "4", "--no-baseline"];
     const write = (path: string) => sh(`while :; do echo x > ${path}; sleep 0.3; done`);
-    startAgent("artifacts", write('"$LAZARUS_CELL/artifacts/report"'), limit);
-    startAgent("elsewhere", write("file"), [...limit, "--cwd", cwd]);
-    startAgent(
+    await startAgent("artifacts", write('"$LAZARUS_CELL/artifacts/report"'), limit);
+    await startAgent("elsewhere", write("file"), [...limit, "--cwd", cwd]);
+    await startAgent(
       "daemon",
       sh("setsid sh -c 'while :; do echo x > file; sleep 0.3; done' & exec sleep 600"),
       limit,
     );
-    startAgent("compute", sh("while :; do :; done"), limit);
+    await startAgent("compute", sh("while :; do :; done"), limit);
     const work = ["artifacts", "elsewhere", "daemon", "compute"];
     // Started last: when it has been silent for too long, the others have run for longer than that.
-    startAgent("silent", sh("exec sleep 600"), limit);
+    await startAgent("silent", sh("exec sleep 600"), limit);
     await waitForStall("silent");
     for (const mission of work)
       expect([mission, world.life(mission).epoch, world.record(mission).stalled]).toEqual([mission, 1, null]);

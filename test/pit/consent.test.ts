@@ -26,10 +26,10 @@ describe("an agent that rewrites its own config", () => {
 
   it("is not revived without consent", async () => {
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh(`${rewrite({ pit: greedy })}; exit 1`)]);
+    await world.call(["run", "m1", "-d", ...sh(`${rewrite({ pit: greedy })}; exit 1`)]);
     await world.until("the question", () => world.state("m1") === "asking");
     expect(world.record("m1")).toMatchObject({ revivals_ms: [], decision: { reason: "revive mode is ask" } });
-    const { stderr } = world.run(["revive", "m1", "--dry-run"]);
+    const { stderr } = await world.call(["revive", "m1", "--dry-run"]);
     for (const key of Object.keys(greedy))
       expect(stderr).toContain(
         `warning: ${cellFile("m1")}: pit.${key} is ignored: a cell can only narrow what you granted; to grant it: lazarus set m1 ${key}=VALUE\n`,
@@ -40,10 +40,17 @@ describe("an agent that rewrites its own config", () => {
     await world.openPit();
     const script = (life: string) => `echo ${life} $LAZARUS_EPOCH; test $LAZARUS_EPOCH = 2 && exec sleep 600`;
     const evil = { resume_command: ["sh", "-c", "echo evil; exec sleep 600"] };
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh(`${script("mine")}; ${rewrite(evil)}; exit 1`)]);
+    await world.call([
+      "run",
+      "m1",
+      "-d",
+      "--revive",
+      "yes",
+      ...sh(`${script("mine")}; ${rewrite(evil)}; exit 1`),
+    ]);
     const resume = `sh -c '${script("resumed $0")}' {session}`;
     const session = `echo '{"session_id": "abc-123"}' > "$LAZARUS_CELL/state/session.json"`;
-    world.run([
+    await world.call([
       "run",
       "m2",
       "-d",
@@ -62,7 +69,7 @@ describe("an agent that rewrites its own config", () => {
     const evil = `echo '{"session_id": "--dangerously-skip-permissions"}' > "$LAZARUS_CELL/state/session.json"`;
     const script = `echo "started $LAZARUS_EPOCH"; test $LAZARUS_EPOCH = 2 && exec sleep 600; ${evil}; exit 1`;
     const resume = "sh -c 'echo resumed $0; exec sleep 600' {session}";
-    world.run(["run", "m1", "-d", "--revive", "yes", "--resume-command", resume, ...sh(script)]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", "--resume-command", resume, ...sh(script)]);
     await world.until("the start command", () => world.log("m1") === "started 1\nstarted 2\n");
     expect((await world.call(["why", "m1"])).stdout).toContain(
       "started with its start command, since resume_command cannot be used: the value of {session} starts with a dash\n",
@@ -72,7 +79,7 @@ describe("an agent that rewrites its own config", () => {
 
 describe("a cell from elsewhere", () => {
   it("brings data, never consent", async () => {
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     const cell = { mission_id: "m1", pit: { revive: "yes" }, resume_command: ["sh", "-c", "echo evil"] };
     writeFileSync(cellFile("m1"), JSON.stringify(cell));
     const archive = join(world.directory, "m1.tar.gz");
@@ -85,9 +92,9 @@ describe("a cell from elsewhere", () => {
       expect(await world.call(line)).toMatchObject({ exit: 0 });
     await world.openPit();
     for (const mission of ["m2", "m3"]) {
-      world.run(["run", mission, "-d", ...sh("echo mine; exit 1")]);
+      await world.call(["run", mission, "-d", ...sh("echo mine; exit 1")]);
       await world.until("the question", () => world.state(mission) === "asking");
-      expect(world.run(["revive", mission]).stderr).toContain("resume_command is ignored");
+      expect((await world.call(["revive", mission])).stderr).toContain("resume_command is ignored");
       await world.until("the start command", () => world.log(mission) === "mine\nmine\n");
     }
   });
@@ -99,7 +106,7 @@ describe("lazarus set", () => {
   it("changes what is granted; a question that is open is decided again", async () => {
     await world.openPit();
     const script = "echo life $LAZARUS_EPOCH; test $LAZARUS_EPOCH = 2 && exec sleep 600; exit 1";
-    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.call(["run", "m1", "-d", ...sh(script)]);
     await world.until("the question", () => world.state("m1") === "asking");
     expect(await world.call(["set", "m1", "revive=yes", "max_revivals_per_hour=1"])).toMatchObject({
       exit: 0,
@@ -113,7 +120,7 @@ describe("lazarus set", () => {
   it("cancels a revival that is due", async () => {
     writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { backoff_seconds: [600] } }));
     await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
     await world.until("the wait", () => world.state("m1") === "waiting");
     await world.call(["set", "m1", "revive=no"]);
     await world.until("the end of the wait", () => world.state("m1") === "dead");
@@ -216,7 +223,7 @@ describe("the environment of the first life", () => {
     expect(await world.call(["set", "m1", "--env-file", join(world.directory, "keys.env")])).toMatchObject({
       exit: 0,
     });
-    world.run(["revive", "m1"]);
+    await world.call(["revive", "m1"]);
     await world.until("the revival", () => world.log("m1") === "2 new x y\n");
   });
 
@@ -228,7 +235,7 @@ describe("the environment of the first life", () => {
     await world.until("the question", () => world.state("m1") === "asking");
     expect(world.record("m1").decision.reason).toContain(`cannot read the environment ${file("m1")}`);
     writeFileSync(join(world.directory, "keys.env"), "API_KEY=new\n");
-    world.run(["set", "m1", "--env-file", join(world.directory, "keys.env")]);
+    await world.call(["set", "m1", "--env-file", join(world.directory, "keys.env")]);
     await world.until("the revival", () => world.state("m1") === "running");
   });
 });

@@ -20,7 +20,7 @@ const configure = (document: object) =>
 const agents = (file: string, mission = "m1") => join(world.home, "run", "agents", mission, file);
 const edit = (file: string, change: (value: Record<string, unknown>) => object) =>
   writeFileSync(agents(file), JSON.stringify(change(JSON.parse(readFileSync(agents(file), "utf8")))));
-const startSleeper = () => world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+const startSleeper = () => world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
 const killAgent = () => process.kill(world.life("m1").agent.pid, "SIGKILL");
 
 /** A pit whose stderr is collected. */
@@ -54,13 +54,13 @@ describe("a record", () => {
         mkdirSync(agents("record.json"));
       },
     ],
-  ])("%s is reported by status and why, and a new start works", (_, damage) => {
+  ])("%s is reported by status and why, and a new start works", async (_, damage) => {
     world.run(["run", "m1", ...sh("exit 1")]);
     damage();
-    const why = world.run(["why", "m1"]);
+    const why = await world.call(["why", "m1"]);
     expect(why.stdout).toMatch(/cannot read the agent record \S+: .*; try: mv \S+ \S+\.damaged/);
-    expect(world.run(["status"]).stdout).toContain("for details: lazarus why");
-    expect(world.run(["revive", "m1"]).exit).toBe(8);
+    expect((await world.call(["status"])).stdout).toContain("for details: lazarus why");
+    expect((await world.call(["revive", "m1"])).exit).toBe(8);
     renameSync(agents("record.json"), agents("record.json.damaged"));
     expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
     expect(world.record("m1").life.epoch).toBe(2);
@@ -68,7 +68,7 @@ describe("a record", () => {
 
   it("that is damaged does not affect other agents, and is reported once", async () => {
     configure({ pit: { backoff_seconds: [0] } });
-    startSleeper();
+    await startSleeper();
     mkdirSync(agents("", "m0"), { recursive: true });
     writeFileSync(agents("record.json", "m0"), "not JSON");
     const { pit, output } = openLoggingPit();
@@ -83,29 +83,29 @@ describe("a record", () => {
     }
   });
 
-  it("that is missing while the agent runs: stop works, no second agent starts", () => {
-    startSleeper();
+  it("that is missing while the agent runs: stop works, no second agent starts", async () => {
+    await startSleeper();
     rmSync(agents("record.json"));
-    expect(world.run(["why", "m1"]).stdout).toMatch(
+    expect((await world.call(["why", "m1"])).stdout).toMatch(
       /an agent is running, but its record is missing\nnext\n {2}lazarus stop m1/,
     );
-    const second = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    const second = await world.call(["run", "m1", "-d", ...sh("sleep 600")]);
     expect(second.exit).toBe(10);
     expect(second.stderr).toContain("lazarus stop m1");
-    expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+    expect((await world.call(["stop", "m1", "--no-checkpoint"])).exit).toBe(0);
     expect(world.processes()).toEqual([]);
-    const revive = world.run(["revive", "m1"]);
+    const revive = await world.call(["revive", "m1"]);
     expect(revive.exit).toBe(6);
     expect(revive.stderr).toContain("lazarus run m1 -- COMMAND");
     expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
   });
 });
 
-it("a damaged record does not keep a running agent from being stopped", () => {
-  startSleeper();
+it("a damaged record does not keep a running agent from being stopped", async () => {
+  await startSleeper();
   writeFileSync(agents("record.json"), "not JSON");
-  expect(world.run(["why", "m1"]).stdout).toMatch(/next\n {2}lazarus stop m1\n/);
-  const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+  expect((await world.call(["why", "m1"])).stdout).toMatch(/next\n {2}lazarus stop m1\n/);
+  const stop = await world.call(["stop", "m1", "--no-checkpoint"]);
   expect([stop.exit, stop.stderr]).toEqual([0, expect.stringMatching(/^m1 is stopped;/)]);
   expect(world.processes()).toEqual([]);
   expect(stop.stderr).toContain("start it again with: lazarus run m1 -- COMMAND");
@@ -117,7 +117,7 @@ it("a damaged record does not keep a running agent from being stopped", () => {
 describe("the keeper's files", () => {
   it.each(["life.json", "exit.json"])("an invalid %s counts as a lost keeper", async (file) => {
     configure({ pit: { backoff_seconds: [0] } });
-    startSleeper();
+    await startSleeper();
     killAgent();
     await world.until("its end", () => world.state("m1") === "ending");
     writeFileSync(agents(file), '{"epoch": "one"}');
@@ -126,30 +126,30 @@ describe("the keeper's files", () => {
     expect(world.record("m1").end.kind).toBe("crash");
   });
 
-  it("an agent without life.json can be stopped", () => {
-    startSleeper();
+  it("an agent without life.json can be stopped", async () => {
+    await startSleeper();
     rmSync(agents("life.json"));
-    const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+    const stop = await world.call(["stop", "m1", "--no-checkpoint"]);
     expect(stop.exit).toBe(0);
     expect(stop.stderr).toMatch(/^m1 is stopped;/);
     expect(world.processes()).toEqual([]);
   });
 
-  it("an agent that forged all of them can be stopped", () => {
-    startSleeper();
+  it("an agent that forged all of them can be stopped", async () => {
+    await startSleeper();
     rmSync(agents("life.lock"));
     writeFileSync(agents("life.json"), "garbage");
     writeFileSync(agents("exit.json"), "[]");
     writeFileSync(agents("epoch"), "99\n");
-    expect(world.run(["why", "m1"]).stdout).toMatch(/^m1 is running\.\n/);
-    const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+    expect((await world.call(["why", "m1"])).stdout).toMatch(/^m1 is running\.\n/);
+    const stop = await world.call(["stop", "m1", "--no-checkpoint"]);
     expect([stop.exit, stop.stderr]).toEqual([0, expect.stringMatching(/^m1 is stopped;/)]);
     expect(world.processes()).toEqual([]);
     expect(world.state("m1")).toBe("stopped");
   });
 
-  it("a reused pid is never signaled", () => {
-    startSleeper();
+  it("a reused pid is never signaled", async () => {
+    await startSleeper();
     const { keeper, agent } = world.life("m1");
     for (const pid of [keeper.pid, agent.pid]) end(pid);
     const unrelated = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
@@ -159,7 +159,7 @@ describe("the keeper's files", () => {
         keeper: { ...(life.keeper as object), pid: unrelated.pid },
         agent: { ...(life.agent as object), pid: unrelated.pid },
       }));
-      expect(world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]).exit).toBe(0);
+      expect((await world.call(["stop", "m1", "--no-checkpoint", "--grace", "0"])).exit).toBe(0);
       expect(world.state("m1")).toBe("stopped");
       process.kill(unrelated.pid!, 0);
       expect(unrelated.signalCode).toBeNull();
@@ -181,7 +181,7 @@ describe("the clock", () => {
   it("does not lengthen a wait when it is set back", async () => {
     configure({ pit: { backoff_seconds: [600] } });
     const pit = await world.openPit();
-    startSleeper();
+    await startSleeper();
     killAgent();
     await world.until("the wait", () => world.state("m1") === "waiting");
     pit.kill("SIGKILL");
@@ -200,7 +200,7 @@ describe("the clock", () => {
   it("makes an overdue revival from days ago need approval", async () => {
     configure({ pit: { backoff_seconds: [600] } });
     const pit = await world.openPit();
-    startSleeper();
+    await startSleeper();
     killAgent();
     await world.until("the wait", () => world.state("m1") === "waiting");
     pit.kill("SIGKILL");
@@ -214,7 +214,7 @@ describe("the clock", () => {
     }));
     await world.openPit();
     await world.until("the question", () => world.state("m1") === "asking");
-    expect(world.run(["why", "m1"]).stdout).toContain("it died 72 h ago");
+    expect((await world.call(["why", "m1"])).stdout).toContain("it died 72 h ago");
   });
 });
 
@@ -225,7 +225,7 @@ describe("the registry", () => {
       join(world.home, "registry.db"),
       "this is not a database, no matter how long it is".repeat(100),
     );
-    startSleeper();
+    await startSleeper();
     const { pit, output } = openLoggingPit();
     try {
       await world.until("the report", () => output().includes("lazarus registry rebuild"));
@@ -280,12 +280,12 @@ describe("settings", () => {
     configure({ pit: { revive: "yes", backoff_seconds: [0] } });
     await world.openPit();
     const file = join(world.missions, "m1", "config", "cell.json");
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     writeFileSync(file, text);
     killAgent();
     await world.until("the question", () => world.state("m1") === "asking");
-    world.run(["revive", "m1"]);
-    const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+    await world.call(["revive", "m1"]);
+    const stop = await world.call(["stop", "m1", "--no-checkpoint"]);
     expect(stop.exit).toBe(0);
     expect(stop.stderr).toContain(`${file}: `);
     expect(world.processes()).toHaveLength(1);
@@ -306,16 +306,16 @@ describe("pits", () => {
     }
   });
 
-  it("that were killed do not count as running, even if their pid was reused", () => {
+  it("that were killed do not count as running, even if their pid was reused", async () => {
     mkdirSync(join(world.home, "run"), { recursive: true });
     const owner = { pid: process.pid, host: hostname(), purpose: "pit", since: 1 };
     writeFileSync(join(world.home, "run", "pit.lock"), JSON.stringify(owner));
-    world.run(["init", "m1"]);
-    expect(world.run(["status"]).stdout).toContain("no pit is running");
+    await world.call(["init", "m1"]);
+    expect((await world.call(["status"])).stdout).toContain("no pit is running");
   });
 
   it("of a new version adopt the old one's agents and read its records", async () => {
-    startSleeper();
+    await startSleeper();
     const [script] = world.shell(`ls ${world.home}/run/keeper-*.sh`).stdout.trim().split("\n");
     renameSync(script!, join(world.home, "run", "keeper-000000000000.sh"));
     edit("record.json", ({ stalled: _, stall_seconds: __, last_seen_ms: ___, ...record }) => ({

@@ -108,7 +108,7 @@ describe("from the command line", () => {
       end: { epoch: 1 },
       decision: { at_ms: null },
     });
-    expect(world.run(["why", "m1"]).stdout).toContain("m1 was stopped by you (killed by SIGINT).");
+    expect((await world.call(["why", "m1"])).stdout).toContain("m1 was stopped by you (killed by SIGINT).");
   });
 
   it("a crash is revived in the same terminal, also while a pit is running", async () => {
@@ -175,7 +175,7 @@ describe("from the command line", () => {
     const script = '[ "$LAZARUS_EPOCH" = 1 ] && exit 3; exec sleep 600';
     const { texts, closed } = open("run", "m1", "--revive", "yes", ...sh(script));
     await world.until("the wait", () => texts.err.includes("Ctrl-C stops it"));
-    expect(world.run(["revive", "m1"]).exit).toBe(0);
+    expect((await world.call(["revive", "m1"])).exit).toBe(0);
     expect(await closed).toBe(3);
     expect(texts.err).toContain("m1 continues in the background as life 2");
     expect(world.state("m1")).toBe("running");
@@ -199,7 +199,7 @@ describe("from the command line", () => {
   });
 
   it("Ctrl-C in attach detaches, and the agent keeps running", async () => {
-    world.run(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
+    await world.call(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
     const { texts, closed, signal } = open("attach", "m1");
     await world.until("its output", () => texts.out.includes("tick"));
     expect(texts.err).toContain("Ctrl-C detaches, the agent keeps running");

@@ -91,7 +91,7 @@ describe("an agent that signals", () => {
     configure({ heartbeat_interval_seconds: 1 });
     const script =
       "trap : TERM HUP USR1; for s in TERM HUP USR1; do kill -$s 0; done; echo hit; while :; do sleep 0.1; done";
-    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.call(["run", "m1", "-d", ...sh(script)]);
     await world.until("the signals", () => world.log("m1").includes("hit"));
     const then = Date.now() / 1000;
     await world.until("a later beat", () => beat() > then + 1);
@@ -99,7 +99,7 @@ describe("an agent that signals", () => {
 
   it("its whole process group with SIGKILL kills its keeper, which is recorded", async () => {
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("sleep 600 & sleep 0.3; kill -9 0")]);
+    await world.call(["run", "m1", "-d", ...sh("sleep 600 & sleep 0.3; kill -9 0")]);
     await world.until("the question", () => world.state("m1") === "asking");
     expect(world.record("m1").end.evidence[0].kind).toBe("keeper-vanished");
     expect(world.processes()).toHaveLength(1);
@@ -109,24 +109,24 @@ describe("an agent that signals", () => {
     configure({ pit: { backoff_seconds: [0], grace_seconds: 1 } });
     await world.openPit();
     const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && kill -STOP $$; exec sleep 600';
-    world.run(["run", "m1", "-d", "--revive", "yes", "--stall", "1", ...sh(script)]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", "--stall", "1", ...sh(script)]);
     await world.until("life 2", () => world.log("m1").includes("life 2"));
     expect(world.record("m1").end.kind).toBe("stall");
   });
 
   it("itself with SIGSTOP can be stopped", async () => {
-    world.run(["run", "m1", "-d", ...sh("kill -STOP $$; exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("kill -STOP $$; exec sleep 600")]);
     const { agent } = world.life("m1");
     await world.until("the signal", () => world.processState(agent.pid) === "T");
-    expect(world.run(["stop", "m1", "--no-checkpoint"]).stderr).toMatch(/^m1 is stopped; saved as/);
+    expect((await world.call(["stop", "m1", "--no-checkpoint"])).stderr).toMatch(/^m1 is stopped; saved as/);
   });
 
   it("its keeper with SIGSTOP can still be stopped", async () => {
     configure({ pit: { leftover_grace_seconds: 0.2 } });
-    world.run(["run", "m1", "-d", ...sh("kill -STOP $PPID; exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("kill -STOP $PPID; exec sleep 600")]);
     const { keeper } = world.life("m1");
     await world.until("the signal", () => world.processState(keeper.pid) === "T");
-    const stop = world.run(["stop", "m1", "--no-checkpoint", "--grace", "0.2"]);
+    const stop = await world.call(["stop", "m1", "--no-checkpoint", "--grace", "0.2"]);
     expect(stop.stderr).toMatch(/^m1 is stopped; saved as/);
     expect(world.processes()).toEqual([]);
     expect(world.state("m1")).toBe("stopped");
@@ -137,16 +137,16 @@ describe("an agent that signals", () => {
 describe("an agent that daemonizes", () => {
   it("is paused and continued with all its processes", async () => {
     const daemon = "setsid sh -c 'while :; do echo tick; sleep 0.05; done' &";
-    world.run(["run", "m1", "-d", ...sh(`(${daemon}); exec sleep 600`)]);
+    await world.call(["run", "m1", "-d", ...sh(`(${daemon}); exec sleep 600`)]);
     await world.until("ticks", () => world.log("m1").length > 20);
     world.run(["pause", "m1"]);
     const { size } = statSync(logs("agent.log"));
     await sleep(400);
     expect(statSync(logs("agent.log")).size).toBe(size);
-    world.run(["revive", "m1"]);
+    await world.call(["revive", "m1"]);
     await world.until("more ticks", () => statSync(logs("agent.log")).size > size);
     world.run(["pause", "m1"]);
-    world.run(["stop", "m1", "--no-checkpoint"]);
+    await world.call(["stop", "m1", "--no-checkpoint"]);
     expect(world.processes()).toEqual([]);
   });
 });
@@ -160,7 +160,7 @@ describe("the log", () => {
   const flood = () => `dd if=${world.write("flood", "x".repeat(250_000))} bs=250000 count=1 2>/dev/null`;
 
   it("is rotated once after a flood that ends", async () => {
-    world.run(["run", "m1", "-d", ...sh(`${flood()}; exec sleep 600`)]);
+    await world.call(["run", "m1", "-d", ...sh(`${flood()}; exec sleep 600`)]);
     await world.until("the rotation", () => statSync(logs("agent.log.1")).size === LIMIT);
     // The log is checked before each heartbeat.
     for (let checks = 0; checks < 3; checks += 1) {
@@ -172,14 +172,14 @@ describe("the log", () => {
   });
 
   it("is bounded even after the agent deleted it", async () => {
-    world.run(["run", "m1", "-d", ...sh(`rm ${logs("agent.log")}; ${flood()}; exec sleep 600`)]);
+    await world.call(["run", "m1", "-d", ...sh(`rm ${logs("agent.log")}; ${flood()}; exec sleep 600`)]);
     const open = `/proc/${world.life("m1").agent.pid}/fd/1`;
     await world.until("the flood", () => statSync(logs("agent.log.1")).size === LIMIT);
     await world.until("its end", () => statSync(open).size === 0);
   });
 
   it("does not block the agent when it is a FIFO, a directory or cannot be created", async () => {
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     for (const obstruct of [
       () => world.shell(`mkfifo ${logs("agent.log")}`),
       () => mkdirSync(logs("agent.log")),
@@ -188,7 +188,7 @@ describe("the log", () => {
       rmSync(logs(), { recursive: true, force: true });
       if (!String(obstruct).includes("no directory")) mkdirSync(logs());
       obstruct();
-      const run = world.run(["run", "m1", "-d", ...sh("echo lost; echo done > file; exit 4")]);
+      const run = await world.call(["run", "m1", "-d", ...sh("echo lost; echo done > file; exit 4")]);
       if (run.exit === 0) {
         await world.until("its end", () => world.processes().length === 0);
         expect(JSON.parse(readFileSync(agents("exit.json"), "utf8")).status).toBe(4);
@@ -201,33 +201,33 @@ describe("the log", () => {
 describe("deleted directories", () => {
   it("a worktree: nothing is started until a restore brings it back", async () => {
     await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
     await world.until("its work", () => existsSync(join(world.missions, "m1", "worktree", "file")));
-    world.run(["checkpoint", "m1"]);
+    await world.call(["checkpoint", "m1"]);
     rmSync(join(world.missions, "m1", "worktree"), { recursive: true });
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("the question", () => world.state("m1") === "asking");
-    expect(world.run(["why", "m1"]).stdout).toMatch(
+    expect((await world.call(["why", "m1"])).stdout).toMatch(
       /its working directory \S+worktree does not exist; lazarus restore/,
     );
     const epoch = readFileSync(agents("epoch"), "utf8");
-    const revive = world.run(["revive", "m1"]);
+    const revive = await world.call(["revive", "m1"]);
     expect(revive.exit).toBe(9);
     expect(revive.stderr).toContain("try: lazarus restore m1");
     expect(readFileSync(agents("epoch"), "utf8")).toBe(epoch);
-    expect(world.run(["restore", "m1", world.checkpoints("m1")[0]!.checkpoint_id]).exit).toBe(0);
-    expect(world.run(["revive", "m1"]).exit).toBe(0);
+    expect((await world.call(["restore", "m1", world.checkpoints("m1")[0]!.checkpoint_id])).exit).toBe(0);
+    expect((await world.call(["revive", "m1"])).exit).toBe(0);
     expect(world.state("m1")).toBe("running");
   });
 
   it("the agent's record, locks included: no second agent starts, and stop works", async () => {
     const script = `rm -rf ${agents().replace(/\/$/, "")}; echo gone; exec sleep 600`;
-    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.call(["run", "m1", "-d", ...sh(script)]);
     await world.until("the deletion", () => world.log("m1") === "gone\n");
-    const second = world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    const second = await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     expect(second.exit).toBe(10);
     expect(second.stderr).toContain("lazarus stop m1");
-    expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+    expect((await world.call(["stop", "m1", "--no-checkpoint"])).exit).toBe(0);
     expect(world.processes()).toEqual([]);
     expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
   });
@@ -243,7 +243,7 @@ describe("temporary files", () => {
   it("of killed keepers are deleted by the next life", async () => {
     configure({ pit: { backoff_seconds: [0], max_revivals_per_hour: 100, alike_crashes_per_step: 100 } });
     await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     for (let epoch = 1; epoch <= 4; epoch += 1) {
       process.kill(world.life("m1").keeper.pid, "SIGKILL");
       await world.until("the next life", () => world.life("m1").epoch === epoch + 1);

@@ -91,8 +91,8 @@ describe.each(USERS)("for %s", (_, as) => {
 });
 
 it("the next pit adopts an agent whose lock file was deleted", async () => {
-  world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
-  world.run(["run", "m2", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+  await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+  await world.call(["run", "m2", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
   const { agent } = world.life("m1");
   rmSync(agents("life.lock"));
   await world.openPit();
@@ -109,26 +109,26 @@ it("an orphan that takes the life lock does not pass for the keeper", async ({ s
   if (world.shell("command -v flock").exit !== 0) skip("flock is not installed");
   const waiting = join(world.directory, "waiting");
   const take = `setsid sh -c 'echo $$ > "${waiting}"; exec flock "${agents("life.lock")}" sleep 600'`;
-  world.run(["run", "m1", "-d", ...sh(`${take} & exec sleep 600`)]);
+  await world.call(["run", "m1", "-d", ...sh(`${take} & exec sleep 600`)]);
   const waits = () =>
     new RegExp(`-> FLOCK .* ${numberIn("waiting")} `).test(readFileSync("/proc/locks", "utf8"));
   await world.until("a process that waits for the lock", waits);
   process.kill(world.life("m1").keeper.pid, "SIGKILL");
   await world.until("the end", () => world.state("m1") === "ending");
-  expect(world.run(["revive", "m1"]).exit).toBe(0);
+  expect((await world.call(["revive", "m1"])).exit).toBe(0);
   expect(world.life("m1").epoch).toBe(2);
 });
 
 it("in a control group, an orphan is found without session and environment", async ({ skip }) => {
   const pidFile = join(world.directory, "orphan");
   const orphan = `setsid env -i sh -c 'echo $$ > "${pidFile}"; trap "" TERM; while :; do sleep 0.1; done'`;
-  world.run(["run", "m1", "-d", ...sh(`(${orphan} &); exec sleep 600`)]);
+  await world.call(["run", "m1", "-d", ...sh(`(${orphan} &); exec sleep 600`)]);
   if (world.record("m1").life.cgroup === null) skip("this user may not create control groups");
   await world.until("the orphan", () => numberIn("orphan") > 0);
   expect(readFileSync(`/proc/${numberIn("orphan")}/cgroup`, "utf8")).toContain(world.record("m1").life.token);
   process.kill(world.life("m1").keeper.pid, "SIGKILL");
   await world.until("the end", () => world.state("m1") === "ending");
-  expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+  expect((await world.call(["stop", "m1", "--no-checkpoint"])).exit).toBe(0);
   expect(isRunning(numberIn("orphan"))).toBe(false);
   expect(existsSync(world.record("m1").life.cgroup)).toBe(false);
 });
@@ -137,7 +137,7 @@ describe("an agent that exits while its keeper is stopped", () => {
   /** The agent is a zombie, and nobody has recorded how it ended. */
   const exitUnderStoppedKeeper = async () => {
     const stop = "kill -STOP $PPID; until grep -q ' T ' /proc/$PPID/stat; do sleep 0.01; done; exit 3";
-    world.run(["run", "m1", "-d", ...sh(stop)]);
+    await world.call(["run", "m1", "-d", ...sh(stop)]);
     const { keeper, agent } = world.life("m1");
     const states = () => [keeper, agent].map(({ pid }) => world.processState(pid)).join("");
     await world.until("the zombie", () => states() === "TZ");
@@ -147,14 +147,14 @@ describe("an agent that exits while its keeper is stopped", () => {
   it("is not reported as running", async () => {
     const keeper = await exitUnderStoppedKeeper();
     expect(world.state("m1")).toBe("ending");
-    const why = world.run(["why", "m1"]).stdout;
+    const why = (await world.call(["why", "m1"])).stdout;
     expect(why).toContain(`the agent has exited, but its keeper (process ${keeper.pid}) is stopped`);
     expect(why).toContain("lazarus revive m1");
   });
 
   it("is revived without a pit when the user asks", async () => {
     await exitUnderStoppedKeeper();
-    const { exit, stderr } = world.run(["revive", "m1"]);
+    const { exit, stderr } = await world.call(["revive", "m1"]);
     expect({ exit, stderr }).toMatchObject({ exit: 0, stderr: expect.stringContaining("life 2") });
     expect(world.record("m1").end).toMatchObject({ epoch: 1, exit_code: 3 });
   });

@@ -108,7 +108,8 @@ describe("a command that cannot be started", () => {
     await world.openPit();
     const program = world.write("bin/agent", "#!/bin/sh\nexec sleep 600\n");
     chmodSync(program, 0o755);
-    for (const mission of ["m1", "m2"]) world.run(["run", mission, "-d", "--revive", "yes", "--", "agent"]);
+    for (const mission of ["m1", "m2"])
+      await world.call(["run", mission, "-d", "--revive", "yes", "--", "agent"]);
     process.kill(world.life("m2").agent.pid, "SIGKILL");
     await world.until("the wait", () => world.state("m2") === "waiting");
     rmSync(program);
@@ -135,7 +136,7 @@ describe("another command while a revival is due", () => {
   ])("is refused with revive mode %s, unless --replace is given", async (mode, state, message) => {
     configure({ pit: { backoff_seconds: [600] } });
     await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", mode, ...sh("exit 1")]);
+    await world.call(["run", "m1", "-d", "--revive", mode, ...sh("exit 1")]);
     await world.until("the decision", () => world.state("m1") === state);
     const before = world.record("m1");
     const { exit, stderr } = await world.call(["run", "m1", "-d", "--", "true"]);

@@ -68,7 +68,7 @@ describe("mission.json and daemon.log", () => {
     expect(status()).toBe("finished");
     world.run(["run", "m1", "--", "sh", "-c", "exit 3"]);
     expect(status()).toBe("crashed");
-    world.run(["run", "m1", "-d", "--replace", "--", "sleep", "600"]);
+    await world.call(["run", "m1", "-d", "--replace", "--", "sleep", "600"]);
     await world.call(["stop", "m1", "--grace", "0"]);
     expect(status()).toBe("stopped");
     const lines = readFileSync(inCell("logs", "daemon.log"), "utf8").trimEnd().split("\n");
