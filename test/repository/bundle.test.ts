@@ -3,16 +3,14 @@
 // several. `npm run bench -- cell flow` measures it; this test names the file that makes it slower.
 import { type OutputChunk, rolldown } from "rolldown";
 import { beforeAll, describe, expect, it } from "vitest";
-import config from "../../rolldown.config.ts";
+import { commandLine } from "../../rolldown.config.ts";
 import { ROOT } from "./files.ts";
 
 let chunks: Map<string, OutputChunk>;
 
 beforeAll(async () => {
-  if (Array.isArray(config) || Array.isArray(config.output))
-    throw new Error("expected one build with one output");
-  await using bundle = await rolldown({ ...config, cwd: ROOT, logLevel: "silent" });
-  const { output } = await bundle.generate(config.output);
+  await using bundle = await rolldown({ ...commandLine, cwd: ROOT, logLevel: "silent" });
+  const { output } = await bundle.generate(commandLine.output);
   chunks = new Map(output.filter((each) => each.type === "chunk").map((chunk) => [chunk.fileName, chunk]));
 });
 
@@ -52,19 +50,19 @@ const names = (fileNames: Iterable<string>) =>
 
 describe("heartbeat and job beat load", () => {
   it("the entry and one core chunk", () => {
-    expect(names(closure("cli/main.js"))).toEqual(["chunks/core.js", "cli/main.js"]);
-    const core = closure("cli/main.js");
+    expect(names(closure("main.js"))).toEqual(["chunks/core.js", "main.js"]);
+    const core = closure("main.js");
     expect(sourcesOf(core)).toContain("src/cli/commands/cells/heartbeat.ts");
     expect(sourcesOf(core)).toContain("src/cli/commands/cells/job-beat.ts");
   });
 
   it("only cell, cli and platform code, and no package", () => {
-    expect(modulesOf(closure("cli/main.js"))).toEqual(["cell", "cli", "platform"]);
-    expect(packagesOf(closure("cli/main.js"))).toEqual([]);
+    expect(modulesOf(closure("main.js"))).toEqual(["cell", "cli", "platform"]);
+    expect(packagesOf(closure("main.js"))).toEqual([]);
   });
 
   it("no database, native binding or secret rules", () => {
-    const loaded = sourcesOf(closure("cli/main.js"));
+    const loaded = sourcesOf(closure("main.js"));
     for (const heavy of ["sqlite", "posix", "postgres", "secrets/find", "worker-pool"]) {
       expect(loaded).not.toContain(`src/platform/${heavy}.ts`);
     }
@@ -112,5 +110,13 @@ describe("checkpoint, where a pit takes it, loads", () => {
   it("nothing that captures", () => {
     const beyond = sourcesOf(loaded()).filter((path) => !/^src\/(cell|cli|platform)\//.test(path));
     expect(beyond.sort()).toEqual(["src/http/caller.ts", "src/snapshot/model/entry.ts"]);
+  });
+});
+
+describe("a command that is not called between steps", () => {
+  it.each(["agents/stop", "agents/why", "checkpoints/restore"])("%s loads few chunks", (command) => {
+    const { fileName } = chunkOf(`src/cli/commands/${command}.ts`);
+    expect(names(closure(fileName))).toContain("chunks/shared.js");
+    expect(closure(fileName).size).toBeLessThanOrEqual(20);
   });
 });
