@@ -103,6 +103,24 @@ describe("while an agent works, the pit", () => {
     expect(text).toBe(Array.from({ length: lines(text) }, (_, index) => `${index + 1}\n`).join(""));
   });
 
+  it("takes no point for what a checkpoint itself writes into the repository", async () => {
+    configure({ quiet_seconds: 0.1, protect_within_seconds: FAR, protect_share: 1 });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    execFileSync("git", ["init", "-q"], { cwd: worktree("m1") });
+    writeFileSync(join(worktree("m1"), "file"), "x");
+    await world.until("the file", () => saved("m1", "file") === "x");
+    await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
+    const { git } = JSON.parse(world.run(["checkpoint", "m1", "--json"]).stdout);
+    expect(git.status).toBe("committed");
+    const before = live("m1").length;
+    // The commit's objects are noticed, and turn out to be saved.
+    await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
+    writeFileSync(join(worktree("m1"), "later"), "y");
+    await world.until("the next change", () => saved("m1", "later") === "y");
+    expect(live("m1").length).toBe(before + 1);
+  });
+
   it("says what is unsaved where its share of the time delays a point", async () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: 0.2, protect_share: 0.000001 });
     await world.openPit();
