@@ -39,6 +39,8 @@ export interface Tree {
   unwatched: string | null;
   /** Some directories may be unwatched, or watched under another path: it is to be watched anew. */
   isStale: boolean;
+  /** The kernel's limit of watches when it was reached by this tree. */
+  limit: string | undefined;
   /** Mounts in it and above, when it was last watched. */
   mounts: string;
   pass: number;

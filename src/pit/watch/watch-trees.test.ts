@@ -24,8 +24,9 @@ function createTree(...directories: string[]): string {
   return root;
 }
 
-/** A kernel that allows `limit` watches. */
+/** A kernel that allows `limit` watches, which can be changed. */
 function createKernel(limit = Number.POSITIVE_INFINITY) {
+  const limits = { watches: limit };
   const wds = new Map<string, number>();
   const mounts: Mount[] = [{ path: "/", type: "ext4", key: "1" }];
   let last = 0;
@@ -33,7 +34,7 @@ function createKernel(limit = Number.POSITIVE_INFINITY) {
     add(path: string | Buffer) {
       const known = wds.get(path.toString());
       if (known !== undefined) return known;
-      if (wds.size >= limit) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
+      if (wds.size >= limits.watches) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
       last += 1;
       wds.set(path.toString(), last);
       return last;
@@ -42,8 +43,9 @@ function createKernel(limit = Number.POSITIVE_INFINITY) {
       for (const [path, each] of wds) if (each === wd) wds.delete(path);
     },
     mounts: () => mounts,
+    limit: () => String(limits.watches),
   };
-  return { wds, mounts, inotify };
+  return { wds, mounts, limits, inotify };
 }
 
 const treeAt = (
@@ -158,6 +160,18 @@ it("gives up a tree at the kernel's limit, with all of its watches, until anothe
   expect(watches.report()).toEqual([{ key: "large", changes: 0, unwatched: null }]);
   expect(watches.take("large").unknown).not.toBe(null);
   expect(watches.take("large")).toEqual(EMPTY);
+});
+
+it("watches a tree that reached the limit when the user has raised it", () => {
+  const root = createTree("1", "2", "3");
+  const { inotify, limits } = createKernel(2);
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.refresh();
+  expect(watches.report()[0]!.unwatched).not.toBe(null);
+  limits.watches = 100;
+  watches.refresh();
+  expect(watches.report()[0]!.unwatched).toBe(null);
 });
 
 it("knows nothing after an overflow, and finds directories whose creation was lost without ending other watches", () => {

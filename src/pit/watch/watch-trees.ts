@@ -68,6 +68,8 @@ export interface Inotify {
   remove(wd: number): void;
   /** The mount table. */
   mounts(): readonly Mount[];
+  /** The limit of watches, as the kernel writes it. */
+  limit(): string;
 }
 
 export interface TreeWatches {
@@ -119,6 +121,7 @@ export function watchTrees(inotify: Inotify): TreeWatches {
         unwatched: null,
         isStale: true,
         mounts: "",
+        limit: undefined,
         pass: 0,
       };
       trees.set(key, tree);
@@ -130,7 +133,7 @@ export function watchTrees(inotify: Inotify): TreeWatches {
       reported.delete(key);
       if (tree !== undefined) release(calls, [...tree.directories]);
       // Its watches are free for another tree now.
-      for (const each of trees.values()) if (each.unwatched === NO_WATCHES) each.isStale = true;
+      for (const each of trees.values()) if (each.limit !== undefined) each.isStale = true;
     },
     handle(event) {
       if ((event.mask & IN_Q_OVERFLOW) !== 0) return lose(trees.values(), "the kernel's queue overflowed");
@@ -143,7 +146,11 @@ export function watchTrees(inotify: Inotify): TreeWatches {
       lose(new Set(found.map(({ tree }) => tree)), "a burst of changes was not followed in detail");
     },
     refresh() {
-      for (const tree of trees.values()) if (tree.isStale) rewatch(calls, tree);
+      for (const tree of trees.values()) {
+        // Trying costs as much as watching the whole tree.
+        const hasNewLimit = tree.limit !== undefined && tree.limit !== inotify.limit();
+        if (tree.isStale || hasNewLimit) rewatch(calls, tree);
+      }
     },
     checkMounts() {
       const mounts = inotify.mounts();
@@ -196,6 +203,7 @@ function rewatch(calls: Calls, tree: Tree): void {
   const mounts = calls.inotify.mounts();
   tree.mounts = describeMounts(tree, mounts);
   tree.isStale = false;
+  tree.limit = undefined;
   tree.unwatched = findRemote(tree.roots.flatMap(({ path }) => mountsOf(mounts, path))) ?? null;
   tree.pass += 1;
   const roots = tree.unwatched === null ? tree.roots.map((root) => watchOne(calls, tree, root)) : [];
@@ -262,6 +270,7 @@ function watchOne(calls: Calls, tree: Tree, place: Place): Directory | undefined
 
 function giveUp(calls: Calls, tree: Tree, code: string): void {
   tree.unwatched = code === "ENOSPC" ? NO_WATCHES : `inotify_add_watch failed: ${code}`;
+  if (code === "ENOSPC") tree.limit = calls.inotify.limit();
   tree.dirty.setUnknown(tree.unwatched);
   release(calls, [...tree.directories]);
 }

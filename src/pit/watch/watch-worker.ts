@@ -32,6 +32,7 @@ function start(cookies: string) {
     add: (path, mask) => posix.addWatch(fd, path, mask),
     remove: (wd) => posix.removeWatch(fd, wd),
     mounts: () => parseMounts(readFileSync("/proc/self/mountinfo", "utf8")),
+    limit: () => readFileSync("/proc/sys/fs/inotify/max_user_watches", "utf8"),
   });
   const cookie = createCookie(cookies, (path, mask) => posix.addWatch(fd, path, mask));
   const buffer = Buffer.alloc(BUFFER_BYTES);
