@@ -142,6 +142,12 @@ describe("a failure of the provider", () => {
     expect(book.asked()).toEqual(["1", "2", "2", "2", "2", "3", "done"]);
   });
 
+  it.each(AGENTS)("%s has not finished when its provider refuses", async (agent) => {
+    const book = world.book(agent, `refused-${agent}`, { FAKE_FAIL: "429*1@2" });
+    await book.start();
+    expect(await book.ended()).toMatchObject({ end: { class: "quota" }, decision: { action: "revive" } });
+  });
+
   it("429 without a reset time: waits a minute, then longer", async () => {
     const book = world.book("claude", "quota", { FAKE_FAIL: "429*2@2" });
     await book.start();

@@ -137,6 +137,18 @@ describe("from the command line", () => {
     expect(world.record("m1").end).toMatchObject({ class: "quota", exit_code: 3, leftovers: 0 });
   });
 
+  it("nobody reads its stderr any more: it works on, and the log has what it prints", async () => {
+    configure({ quota_patterns: ["^budget spent"] });
+    const script = "echo begun >&2; read line; echo 'on and on' >&2; echo done > done; exit 5";
+    const { child, texts, closed } = open("run", "m1", "--revive", "no", ...sh(script));
+    await world.until("its output", () => texts.err.includes("begun\n"));
+    child.stderr!.destroy();
+    child.stdin!.write("go\n");
+    await closed;
+    expect(world.log("m1")).toBe("begun\non and on\n");
+    expect(world.record("m1").end).toMatchObject({ exit_code: 5, signal: null });
+  });
+
   it("the order of stdout and stderr stays where both go to the same place", () => {
     configure({ quota_patterns: ["^budget spent"] });
     const script = "for n in 1 2 3 4 5 6 7 8 9; do echo out $n; echo err $n >&2; done";

@@ -140,6 +140,8 @@ const PATTERNS: FailurePatterns = {
 function plugin(command: readonly string[]): string {
   return `${reporterSource(command)}
 let root;
+// A turn that failed is idle, too. One that OpenCode continues with a shorter conversation has not failed.
+let failed = false;
 const children = new Set();
 const QUIET = ["read", "grep", "glob", "list", "todoread", "todowrite"];
 const call = (tool, id, args) => ({
@@ -155,10 +157,15 @@ export const Lazarus = async () => ({
     if (type === "session.created") {
       if (properties.info?.parentID) children.add(properties.info.id);
       else enter(properties.info?.id);
-    } else if (type === "session.idle" && properties.sessionID === root) report({ kind: "turn-end" });
-    else if (type === "session.error" && (properties.sessionID ?? root) === root) {
+    } else if (type === "session.idle" && properties.sessionID === root) {
+      if (!failed) report({ kind: "turn-end" });
+    } else if (type === "message.updated") {
+      const { role, sessionID, error, time } = properties.info ?? {};
+      if (sessionID === root && role === "assistant" && time?.completed && !error) failed = false;
+    } else if (type === "session.error" && (properties.sessionID ?? root) === root) {
       const { name, data } = properties.error ?? {};
       if (name === "MessageAbortedError") return;
+      failed = true;
       const after = data?.responseHeaders?.["retry-after"];
       const parts = [data?.statusCode, data?.message ?? name, after && \`(retry-after: \${after})\`];
       report({ kind: "failure", message: parts.filter(Boolean).join(" ") });
@@ -166,7 +173,9 @@ export const Lazarus = async () => ({
   },
   "chat.message": async ({ sessionID }) => {
     enter(sessionID);
-    if (sessionID === root) report({ kind: "prompt" });
+    if (sessionID !== root) return;
+    failed = false;
+    report({ kind: "prompt" });
   },
   "tool.execute.before": async ({ tool, callID }, { args }) => {
     if (!QUIET.includes(tool)) report({ kind: "tool-start", call: call(tool, callID, args) });

@@ -216,8 +216,8 @@ reap() {
 copy_errors() {
   if [ -t 5 ] || ! command -v tee >/dev/null || ! mkfifo "$_fifo"; then return 0; fi
   if [ "$(readlink /proc/$_keeper/fd/1)" = "$(readlink /proc/$_keeper/fd/5)" ]; then _both=1; fi
-  # Ends with the last process that writes to it, not with Ctrl-C.
-  ( trap '' TERM INT HUP QUIT USR1 USR2; exec 3>&-; exec tee -a "$_out" <"$_fifo" >&5 5>&- ) &
+  # Ends with the last process that writes to it, not with Ctrl-C or when nobody reads the caller's stderr any more.
+  ( trap '' TERM INT HUP QUIT USR1 USR2 PIPE; exec 3>&-; exec tee -a "$_out" <"$_fifo" >&5 5>&- ) &
   _copy=$!
 }
 # Whoever still holds its input was spared by reap.

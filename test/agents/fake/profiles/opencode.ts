@@ -142,7 +142,10 @@ export const profile: Profile = {
       case "done":
         return bus("session.idle", {});
       case "failure":
-        return bus("session.error", { error: { name: "APIError", data: { message: moment.text } } });
+        return [
+          ...bus("session.error", { error: { name: "APIError", data: { message: moment.text } } }),
+          ...bus("session.idle", {}),
+        ];
       case "session-end":
         return event("dispose", {});
     }
