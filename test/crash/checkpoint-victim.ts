@@ -1,5 +1,5 @@
-// Edits its cell and takes a checkpoint, round after round, and prints the id of each: of the whole cell in the first round,
-// then in turns of what it has changed. The checkpoint kill loops run it with LAZARUS_CRASH_AT, or kill it from outside.
+// Edits its cell and takes a checkpoint or live point, round after round, and prints the id of each: of the whole cell in the
+// first round, then in turns of what it has changed. The checkpoint kill loops run it with LAZARUS_CRASH_AT, or kill it from outside.
 import fs from "node:fs";
 import { join } from "node:path";
 import { createLab } from "../snapshot/lab.ts";
@@ -14,10 +14,13 @@ for (let i = Number(first); i < Number(first) + Number(rounds); i += 1) {
   if (i % 3 === 2) fs.rmSync(join(lab.worktree, `file${(i + 3) % 7}`), { force: true });
   if (i % 5 === 4) fs.writeFileSync(join(lab.cell, "large"), Buffer.alloc(5 << 20, i));
   const names = ["", `/file${i % 7}`, `/file${(i + 3) % 7}`, "/.env"].map((name) => `worktree${name}`);
-  const dirty = { paths: new Set([".", "large", ...names]), trees: new Set<string>() };
+  // Long enough to be continued by live points, and stored as a whole by the checkpoint after them.
+  const log = join(lab.cell, "log");
+  fs.appendFileSync(log, `round ${i}\n`.repeat(fs.existsSync(log) ? 9 : 9999));
+  const dirty = { paths: new Set([".", "large", "log", ...names]), trees: new Set<string>() };
   const isFirst = i === Number(first);
   const { ref } = await lab.checkpoint({
-    message: `round ${i}`,
+    ...(i % 4 === 0 ? { message: `round ${i}` } : { reason: "live", git: "deferred" }),
     ...(isFirst || i % 3 === 0 ? {} : { dirty }),
   });
   fs.writeSync(1, `saved ${ref.id}\n`);

@@ -20,7 +20,13 @@ import { backupDatabase } from "../pack/sqlite-backup.ts";
 import { linkedDirectories } from "../scan/classify.ts";
 import type { StatRows } from "../scan/stat-rows.ts";
 import { StatStoreError } from "../scan/stat-store.ts";
-import { CHAIN_LIMITS, compactLayers, LIVE_CHAIN_LIMITS, planCompaction } from "../vault/compact.ts";
+import {
+  CHAIN_LIMITS,
+  compactLayers,
+  firstContinued,
+  LIVE_CHAIN_LIMITS,
+  planCompaction,
+} from "../vault/compact.ts";
 import {
   type Checkpoint,
   type LayerRef,
@@ -166,7 +172,13 @@ async function collect(
   pool.prepare(totalBytesOf([...scan.walk.found.values()].filter(({ unchanged }) => !unchanged)));
   const git = await gitPosition(context, options, { ...identity, headId: head?.ref.id ?? null }, scan);
   const written = usesGit && options.git !== "deferred" ? writtenByGit(context, rows) : [];
-  const rounds = await captureRounds(context, scan, { checkpointId: identity.id, pool, written });
+  const mayContinue = options.reason === "live";
+  const rounds = await captureRounds(context, scan, {
+    checkpointId: identity.id,
+    pool,
+    written,
+    mayContinue,
+  });
   const flaws = [
     ...rounds.flaws,
     ...linkedDirectories(rounds.rows, context.config.required_subdirs),
@@ -238,14 +250,14 @@ function publish(
   const { identity, stored, rows, flaws } = made;
   const isLive = options.reason === "live";
   if (head !== undefined && made.layers.length === 0 && isSamePosition(head.metadata, made)) {
-    const stored =
-      head.ref.isRecord && !isLive && !options.onlyIfChanged
-        ? putManifest(context.vault, head)
-        : storedAs(head.ref);
+    const isStored = !head.ref.isRecord || isLive || options.onlyIfChanged;
+    const layers = isStored ? head.layers : compact(context, head.layers, isLive);
+    const stored = isStored ? storedAs(head.ref) : putManifest(context.vault, { ...head, layers });
     const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, stored);
     if (ref !== head.ref) context.vault.publish([...context.vault.list(), ref]);
-    if (rows.isNew) saveBaseline(context, rows, head.layers);
-    return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
+    if (rows.isNew || layers !== head.layers) saveBaseline(context, rows, layers);
+    const checkpoint = isStored ? { ...head, ref } : readCheckpoint(context.vault, ref);
+    return { ref, checkpoint, outcome: "unchanged", flaws };
   }
   const layers = compact(context, [...(head?.layers ?? []), ...made.layers], isLive);
   const metadata: CheckpointMetadata = {
@@ -284,12 +296,11 @@ function publish(
 
 function compact(context: MissionContext, chain: readonly LayerRef[], isLive: boolean): readonly LayerRef[] {
   const limits = isLive ? LIVE_CHAIN_LIMITS : CHAIN_LIMITS;
-  const from = planCompaction(
-    chain.map((layer) => layer.size),
-    limits,
-  );
-  if (from === undefined) return chain;
-  const layers = compactLayers(context, chain, from);
+  const sizes = chain.map((layer) => layer.size);
+  const wanted = [planCompaction(sizes, limits), isLive ? undefined : firstContinued(chain)];
+  const from = Math.min(...wanted.filter((each) => each !== undefined));
+  if (from === Number.POSITIVE_INFINITY) return chain;
+  const layers = compactLayers(context, chain, { from, isWhole: !isLive });
   passCompaction(context, chain.slice(from), layers.slice(from));
   return layers;
 }

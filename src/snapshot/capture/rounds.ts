@@ -32,13 +32,15 @@ export interface RoundOptions {
   readonly pool: CapturePool;
   /** What git wrote into the deferred directory since the first scan. */
   readonly written: readonly string[];
+  /** Store only what was appended to a file, where that is all that changed. */
+  readonly mayContinue: boolean;
 }
 
 /** `first` is the scan of the first round. Later ones walk the whole cell. */
 export async function captureRounds(
   context: MissionContext,
   first: Scan,
-  { checkpointId, pool, written }: RoundOptions,
+  { checkpointId, pool, written, mayContinue }: RoundOptions,
 ): Promise<Rounds> {
   const isExcluded = createMatcher(excludedPatterns(context));
   const root = context.tree;
@@ -50,7 +52,7 @@ export async function captureRounds(
   for (let round = 1; ; round += 1) {
     // Names of hard-link groups are unique within a checkpoint.
     const groupPrefix = round === 1 ? checkpointId : `${checkpointId}-${round}`;
-    const options = { groupPrefix, pool, written };
+    const options = { groupPrefix, pool, written, mayContinue };
     const { survey, rows, stored, hasChanges } = await captureRound(context, scan, options);
     const all = addRound(earlier, stored, scan.isPartial);
     earlier = all;

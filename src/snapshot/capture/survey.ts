@@ -108,6 +108,8 @@ export interface SurveyOptions {
   readonly pool: CapturePool;
   /** What git wrote into the deferred directory since the scan. */
   readonly written?: readonly string[];
+  /** Store only what was appended to a file, where that is all that changed. */
+  readonly mayContinue?: boolean;
 }
 
 export async function surveyChanges(
@@ -120,8 +122,8 @@ export async function surveyChanges(
   const { copies, folded } = await copyDatabasesInUse(tree, walk, options.scratch);
   const early = sourcesOf(copies);
   walker.reveal(early.keys());
-  const { groupPrefix } = options;
-  const suspects = sortSuspects({ walk, rows, sources: early, folded, groupPrefix });
+  const { groupPrefix, mayContinue = false } = options;
+  const suspects = sortSuspects({ walk, rows, sources: early, folded, groupPrefix, mayContinue });
   const compared = await compareContent(tree, suspects.doubtful, rows, options);
   const known = [...folded].filter((path) => rows.stat(path) !== undefined);
   const gone = new Map([...walk.gone, ...known.map((path) => [path, false] as const)]);

@@ -15,6 +15,8 @@ export interface CaptureItem {
   readonly group?: string;
   /** Path of the group's first member: this one is packed as a link to it. */
   readonly linkTo?: string;
+  /** A file that has grown since the last checkpoint: what that has of it. */
+  readonly grownFrom?: { readonly size: number; readonly sha256: string };
 }
 
 /** The `source` of a database that is read in the cell although it is in use. */
@@ -79,7 +81,14 @@ export interface HashTask {
   readonly items: readonly CaptureItem[];
 }
 
-export type CaptureTask = (PackTask | PieceTask | HashTask) & { readonly codec: "gzip" | "zstd" };
+/** What was appended to a file, if the rest of it is unchanged. */
+export interface TailTask {
+  readonly kind: "tail";
+  readonly root: TreeRoot;
+  readonly item: CaptureItem;
+}
+
+export type CaptureTask = (PackTask | PieceTask | HashTask | TailTask) & { readonly codec: "gzip" | "zstd" };
 
 export interface TaskResult {
   readonly captured: readonly CapturedItem[];

@@ -1,4 +1,4 @@
-// The data of a checkpoint: its entries, its metadata and its reference in the vault's index. Types only.
+// The data of a checkpoint: its entries, its metadata and its reference in the vault's index.
 import type { ConversationPosition } from "../../agents/conversation/cell.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
 import type { RunPosition } from "../../run/store/positions.ts";
@@ -12,8 +12,21 @@ export interface Location {
   readonly layer: string;
   /** Offset of the first stored byte in the layer's uncompressed tar stream. */
   readonly at: number;
-  /** Bytes stored there: the file's size, or the sum of the extents of a sparse file. */
+  /** Bytes stored there: the file's size, the sum of the extents of a sparse file, or what was appended to a file. */
   readonly length: number;
+  /** A file that continues a version below it: where the bytes before these are, in order. */
+  readonly before?: readonly Location[];
+}
+
+/** All bytes of a file in order; empty for one without any. */
+export function partsOf({ location }: Pick<Entry, "location">): readonly Location[] {
+  if (location === undefined) return [];
+  return location.before === undefined ? [location] : [...location.before, location];
+}
+
+/** Number of bytes that are stored for an entry. */
+export function storedLength(entry: Pick<Entry, "location">): number {
+  return partsOf(entry).reduce((sum, { length }) => sum + length, 0);
 }
 
 /** One file, directory or link of a checkpoint. */

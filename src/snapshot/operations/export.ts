@@ -9,7 +9,7 @@ import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { effectComments } from "../archive/effect-comments.ts";
 import type { MissionContext } from "../mission-context.ts";
-import type { CheckpointRef, Entry, Flaw } from "../model/entry.ts";
+import { type CheckpointRef, type Entry, type Flaw, storedLength } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { effectsPosition } from "../restore/effects.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
@@ -115,7 +115,7 @@ function addEntry(archive: Archive, contents: Contents, entry: Entry, leaders: M
   }
   if (entry.group !== undefined) leaders.set(entry.group, entry.path);
   const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
-  const storedSize = map.length + (entry.location?.length ?? 0);
+  const storedSize = map.length + storedLength(entry);
   archive.add(encodeHeader(entry, { storedSize, plainNames: true }));
   archive.add(map);
   if (entry.type === "file") contents.read(entry, archive.add);

@@ -107,7 +107,10 @@ function storeManifests({ vault, machine }: MissionContext): void {
 function withManifest(vault: Vault, ref: CheckpointRef): CheckpointRef {
   const { isRecord: _, ...rest } = ref;
   try {
-    return { ...rest, ...putManifest(vault, readCheckpoint(vault, ref)) };
+    const checkpoint = readCheckpoint(vault, ref);
+    // To store a long file again for every point that continues it would cost more than the manifest is worth.
+    if (checkpoint.layers.some(({ isContinued }) => isContinued)) return ref;
+    return { ...rest, ...putManifest(vault, checkpoint) };
   } catch (error) {
     if (error instanceof LazarusError) return ref;
     throw error;

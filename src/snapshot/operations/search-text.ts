@@ -1,7 +1,7 @@
 // Searches the text of files in checkpoints. Every distinct content is read once, in the order in which it is stored.
 import { isUtf8 } from "node:buffer";
 import type { MissionContext } from "../mission-context.ts";
-import type { Entry } from "../model/entry.ts";
+import { type Entry, partsOf } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { describeMembers } from "../vault/contents.ts";
 import { createLayerReader } from "../vault/layer-reader.ts";
@@ -74,7 +74,7 @@ function openLayers(
   { checkpoints }: PathHistory,
   versions: readonly FileVersion[],
 ): ReturnType<typeof createLayerReader> {
-  const wanted = new Set(versions.map(({ entry }) => entry.location.layer));
+  const wanted = new Set(versions.flatMap(({ entry }) => partsOf(entry).map(({ layer }) => layer)));
   const refs = new Map<string, LayerRef>();
   for (const ref of checkpoints) {
     if (refs.size === wanted.size) break;

@@ -2,7 +2,6 @@
 // again; the last attempt in the stream wins, and one that never succeeds is marked torn (INV-6).
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
-import { createStat, type FileStat, statOpen } from "../../platform/file-stat.ts";
 import type {
   CapturedItem,
   CaptureItem,
@@ -16,14 +15,12 @@ import { describeFile, livePath, openItem } from "./describe-path.ts";
 import { bytesOf } from "./pool.ts";
 import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
 import type { PackPlan, PackTarget } from "./small-files.ts";
-import { isHot, signatureOf } from "./torn.ts";
+import { isHot, signatureOf, statWhenQuiet } from "./torn.ts";
 
 const LARGE_BYTES = 2 << 20;
 const PIECE_BYTES = 1 << 20;
 /** How often a file is packed that changes meanwhile. */
 export const ATTEMPTS = 3;
-const QUIET_ATTEMPTS = 3;
-const QUIET_MS = 13;
 /** Signature of a file that is written all the time: no reading matches it. */
 const NEVER_QUIET = "never quiet";
 
@@ -180,16 +177,6 @@ function openLarge(tree: OpenTree, leader: CaptureItem, links: readonly CaptureI
   } finally {
     closeSync(fd);
   }
-}
-
-/** Waits briefly until another write would show in the file's timestamps. */
-function statWhenQuiet(fd: number): FileStat {
-  const stat = statOpen(fd, createStat());
-  for (let attempt = 0; attempt < QUIET_ATTEMPTS && isHot(stat); attempt += 1) {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUIET_MS);
-    statOpen(fd, stat);
-  }
-  return stat;
 }
 
 /** At least one piece, which carries the header. */

@@ -14,6 +14,7 @@ import { codecFor } from "../vault/codec.ts";
 import { createLayerWriter } from "../vault/layer-writer.ts";
 import type { LayerRef } from "../vault/manifest.ts";
 import { copyDatabase, type DatabaseCopy, flawsOf, sourcesOf } from "./copy-databases.ts";
+import { planGrownFiles } from "./grown-files.ts";
 import { ATTEMPTS, isLarge, planLargeFiles } from "./large-files.ts";
 import { type LayerPlan, planLayers } from "./plan-layers.ts";
 import { type CapturePool, totalBytesOf } from "./pool.ts";
@@ -149,9 +150,23 @@ async function storeLayer(work: Work, plan: LayerPlan, below: StoredLayer): Prom
   }
 }
 
-/** Large files follow the small ones in the same run, so that no worker waits for another. */
+/** Files that have grown come after the others, because their directories may be among those. */
 async function packItems(target: PackTarget, items: readonly CaptureItem[]): Promise<Packed> {
   const units = splitUnits(items);
+  const isGrown = ([leader]: readonly CaptureItem[]) => leader!.grownFrom !== undefined;
+  const grownUnits = units.filter(isGrown);
+  if (grownUnits.length === 0) return packUnits(target, units);
+  const others = await packUnits(
+    target,
+    units.filter((unit) => !isGrown(unit)),
+  );
+  const grown = planGrownFiles(target, grownUnits);
+  await target.pool.run(grown.tasks, bytesOfUnits(grownUnits), grown.take);
+  return mergePacked(others, grown.packed, await packUnits(target, grown.rewritten));
+}
+
+/** Large files follow the small ones in the same run, so that no worker waits for another. */
+async function packUnits(target: PackTarget, units: readonly (readonly CaptureItem[])[]): Promise<Packed> {
   const isLargeUnit = (unit: readonly CaptureItem[]) => isLarge(unit[0]!);
   const small = planSmallFiles(
     target,
@@ -159,7 +174,7 @@ async function packItems(target: PackTarget, items: readonly CaptureItem[]): Pro
   );
   const smallTasks = small.tasks.length;
   let large = planLargeFiles(target, units.filter(isLargeUnit));
-  await target.pool.run([...small.tasks, ...large.tasks], totalBytesOf(items), (result, index) => {
+  await target.pool.run([...small.tasks, ...large.tasks], bytesOfUnits(units), (result, index) => {
     if (index < smallTasks) small.take(result, index);
     else large.take(result, index - smallTasks);
   });
@@ -167,10 +182,14 @@ async function packItems(target: PackTarget, items: readonly CaptureItem[]): Pro
   for (let attempt = 2; attempt <= ATTEMPTS && large.changed.length > 0; attempt += 1) {
     const pending = large.changed;
     large = planLargeFiles(target, pending);
-    await target.pool.run(large.tasks, totalBytesOf(pending.flat()), large.take);
+    await target.pool.run(large.tasks, bytesOfUnits(pending), large.take);
     packed.push(large.packed);
   }
   return mergePacked(...packed);
+}
+
+function bytesOfUnits(units: readonly (readonly CaptureItem[])[]): number {
+  return units.reduce((sum, unit) => sum + totalBytesOf(unit), 0);
 }
 
 /** Items in layer order, each with the hard links that follow it. */

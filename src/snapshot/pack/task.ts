@@ -20,6 +20,7 @@ import { codecFor } from "../vault/codec.ts";
 import { describeFile, describeOther, livePath, openItem } from "./describe-path.ts";
 import { hashTask } from "./hash.ts";
 import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
+import { packTail } from "./tail.ts";
 import { readInto, TarBuffer } from "./tar-buffer.ts";
 import { changedWhileReading, isHot, signatureOf } from "./torn.ts";
 
@@ -38,7 +39,7 @@ export function runTask(task: CaptureTask, memory?: SharedArrayBuffer): TaskResu
     const { raw, ...piece } = readPiece(task, memory);
     return { captured: [], missed: [], ...piece, member: compress(raw) };
   }
-  const { raw, captured, missed } = packFiles(task, memory);
+  const { raw, captured, missed } = task.kind === "tail" ? packTail(task) : packFiles(task, memory);
   if (raw.length === 0) return { captured, missed };
   return { captured, missed, member: compress(raw) };
 }

@@ -1,6 +1,6 @@
 // Detects files that change while they are read, by their stat before and after.
 import { systemClock } from "../../platform/clock.ts";
-import { ctimeMs, type FileStat } from "../../platform/file-stat.ts";
+import { createStat, ctimeMs, type FileStat, statOpen } from "../../platform/file-stat.ts";
 
 export function changedWhileReading(before: FileStat, after: FileStat): string | undefined {
   if (before.size !== after.size)
@@ -25,6 +25,19 @@ export const TICK_MS = 12;
 export function isHot(stat: FileStat): boolean {
   const ageMs = systemClock.nowMs() - ctimeMs(stat);
   return ageMs > -TICK_MS && ageMs < TICK_MS;
+}
+
+const QUIET_ATTEMPTS = 3;
+const QUIET_MS = 13;
+
+/** Waits briefly until another write would show in the file's timestamps. */
+export function statWhenQuiet(fd: number): FileStat {
+  const stat = statOpen(fd, createStat());
+  for (let attempt = 0; attempt < QUIET_ATTEMPTS && isHot(stat); attempt += 1) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUIET_MS);
+    statOpen(fd, stat);
+  }
+  return stat;
 }
 
 export function signatureOf(stat: FileStat): string {

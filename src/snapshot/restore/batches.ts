@@ -1,5 +1,5 @@
 // The files that restore workers make, cut into batches so that no member is inflated twice. Pure.
-import type { Entry } from "../model/entry.ts";
+import { type Entry, storedLength } from "../model/entry.ts";
 import type { LayerMembers } from "../vault/layer-reader.ts";
 import { memberAt } from "../vault/toc.ts";
 
@@ -40,7 +40,7 @@ export function cutBatches(files: readonly FileToMake[], layers: readonly LayerM
       bytes = 0;
     }
     batch.push(file);
-    bytes += location?.length ?? 0;
+    bytes += storedLength(file.entry);
     lastLayer = layer;
     last =
       location === undefined

@@ -16,7 +16,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { Progress } from "../mission-context.ts";
-import type { Entry, Flaw } from "../model/entry.ts";
+import { type Entry, type Flaw, storedLength } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { isTooLong, systemPath } from "../model/path-bytes.ts";
 import type { FileToMake } from "./batches.ts";
@@ -119,7 +119,7 @@ async function fill(source: Source, options: FillOptions, resumed: boolean): Pro
   for (const { path } of directories) if (path !== ".") makeDirectoryAt(tree.at(path), resumed);
   crashPoint("snapshot.restore.to-directories-made");
   let bytes = 0;
-  const total = files.reduce((sum, { entry }) => sum + (entry.location?.length ?? 0), 0);
+  const total = files.reduce((sum, { entry }) => sum + storedLength(entry), 0);
   const onDone = (_: number, more: number) => {
     bytes += more;
     options.onProgress({ phase: "restoring", done: bytes, total, unit: "bytes" });

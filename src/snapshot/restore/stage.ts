@@ -5,7 +5,7 @@ import { linkSync } from "node:fs";
 import { dirname } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { MissionContext } from "../mission-context.ts";
-import type { Flaw } from "../model/entry.ts";
+import { type Flaw, storedLength } from "../model/entry.ts";
 import type { FileToMake } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
 import { detectCapabilities, makeSpecial } from "./make-path.ts";
@@ -77,7 +77,7 @@ async function stageFiles(
     const wanted = files.get(root) ?? [];
     if (wanted.length === 0) files.set(root, wanted);
     wanted.push({ path: stagedName(index), entry });
-    total += entry.location?.length ?? 0;
+    total += storedLength(entry);
   }
   let done = 0;
   const onDone = (_: number, bytes: number) => {

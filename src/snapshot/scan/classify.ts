@@ -29,7 +29,12 @@ export interface SortOptions {
   readonly folded: ReadonlySet<string>;
   /** Prefix of the names of new hard-link groups. */
   readonly groupPrefix: string;
+  /** Note which files have grown: perhaps only what was appended has to be stored. */
+  readonly mayContinue?: boolean;
 }
+
+/** A shorter file is stored again as a whole: that costs less than the parts of a file do when it is read. */
+const MIN_CONTINUED_BYTES = 64 << 10;
 
 export function sortSuspects(options: SortOptions): Suspects {
   const { walk, rows, sources, folded } = options;
@@ -48,7 +53,7 @@ export function sortSuspects(options: SortOptions): Suspects {
     if (found.unchanged && (sources.size === 0 || !sources.has(found.path))) continue;
     const item = toItem(found, sources);
     if (isDoubtful(found, item.source)) doubtful.push({ members: [found], items: [item] });
-    else certain.push(item);
+    else certain.push({ ...item, ...grownFrom(options, found, item) });
   }
   let number = 0;
   for (const members of shared.values()) {
@@ -62,13 +67,16 @@ export function sortSuspects(options: SortOptions): Suspects {
     if (isUnchanged && source === undefined) continue;
     members.sort((a, b) => comparePaths(a.path, b.path));
     const name = group ?? `${options.groupPrefix}:${number++}`;
-    const items = members.map((found, i) => ({
-      ...toItem(found, sources),
-      ...(source === undefined ? {} : { source }),
-      ...(members.length > 1 ? { group: name } : {}),
-      ...(i > 0 ? { linkTo: members[0]!.path } : {}),
-    }));
+    const items = members.map(
+      (found, i): CaptureItem => ({
+        ...toItem(found, sources),
+        ...(source === undefined ? {} : { source }),
+        ...(members.length > 1 ? { group: name } : {}),
+        ...(i > 0 ? { linkTo: members[0]!.path } : {}),
+      }),
+    );
     const sameNames = members.length > 1 ? group !== undefined : members[0]!.row !== undefined;
+    if (sameNames) items[0] = { ...items[0]!, ...grownFrom(options, members[0]!, items[0]!) };
     (sameNames && isDoubtful(members[0]!, source) ? doubtful : certainGroups).push({
       members,
       items,
@@ -140,6 +148,19 @@ function isDoubtful({ type, row, size }: Found, source: string | undefined): boo
   if (row === undefined) return false;
   // The backup of a database has its own size.
   return type !== "file" || row.size === size || source !== undefined;
+}
+
+/** What the last checkpoint has of a file that is longer now. */
+function grownFrom(
+  { rows, mayContinue }: SortOptions,
+  { path, row, type, size }: Found,
+  { source }: CaptureItem,
+): Pick<CaptureItem, "grownFrom"> {
+  if (!mayContinue || row === undefined || type !== "file" || source !== undefined) return {};
+  if (row.size < MIN_CONTINUED_BYTES || row.size >= size) return {};
+  const entry = rows.entry(path);
+  if (entry === undefined || entry.extra?.extents !== undefined) return {};
+  return { grownFrom: { size: entry.size, sha256: entry.sha256 } };
 }
 
 /** The group's name in the last checkpoint, if exactly these paths formed it. */

@@ -76,6 +76,10 @@ export function treeOf(rows: StatRows): RowTree {
     typeOf: (path): EntryType | undefined => rows.stat(path)?.type,
     childCount: (path) => rows.children(path).length,
     children: (path) => rows.children(path).map(({ name }) => joinPath(path, name)),
+    sizeOf(path) {
+      const row = rows.entry(path);
+      return row?.type === "file" && row.extra?.extents === undefined ? row.size : undefined;
+    },
     allBelow: (path) => pathsBelow(rows, path),
   };
 }

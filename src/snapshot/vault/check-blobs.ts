@@ -7,6 +7,7 @@ import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
+import { createContinuedChecker } from "./check-continued.ts";
 import { createTree, EMPTY_SHA256, findFaults, type GrowingTree } from "./check-tree.ts";
 import { codecOf } from "./codec.ts";
 import type { Layer } from "./layer-reader.ts";
@@ -47,6 +48,7 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
   const layers = new Map<string, Promise<readonly Fault[]>>();
   const manifests = new Map<string, readonly Fault[] | Checkpoint>();
   const trees = createTreeChecker(vault);
+  const continued = createContinuedChecker(vault);
   const documents = new Set<string>();
   let bytes = 0;
   let blobs = 0;
@@ -99,6 +101,13 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
     return faults;
   };
 
+  const continuedFaults = ({ ref, layers }: Checkpoint): Fault[] => {
+    const damaged = continued.check(layers);
+    if (damaged.length === 0) return [];
+    const problem = `${damaged.length} continued files do not match their digest`;
+    return [{ ...fault(documentOf(ref), problem), paths: damaged.slice(0, MAX_PATHS) }];
+  };
+
   return {
     async check(ref) {
       const known = manifests.get(ref.manifest) ?? manifestOf(ref);
@@ -110,7 +119,9 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
         layers.set(layer.digest, pending);
         faults.push(...(await pending));
       }
-      return faults.length > 0 ? faults : trees.check(known);
+      if (faults.length > 0) return faults;
+      const broken = trees.check(known);
+      return broken.length > 0 || !options.deep ? broken : continuedFaults(known);
     },
     get bytes() {
       return bytes;
@@ -256,6 +267,8 @@ export function createFileHasher(entries: readonly TocEntry[]): {
   const damaged: string[] = [];
   const pending: (TocEntry & { at: number; length: number })[] = [];
   for (const entry of entries) {
+    // Its digest is that of the whole file (check-continued.ts).
+    if (entry.after !== undefined) continue;
     if (entry.at !== undefined) pending.push({ ...entry, at: entry.at, length: entry.length ?? entry.size });
     else if (entry.type === "file" && entry.sha256 !== EMPTY_SHA256) damaged.push(entry.path);
   }

@@ -19,9 +19,16 @@ export interface Tree {
   childCount(path: string): number;
   /** Their paths. Slow; only used to name faults. */
   children(path: string): Iterable<string>;
+  /** Of a file without holes; undefined for everything else. */
+  sizeOf(path: string): number | undefined;
 }
 
-export const EMPTY_TREE: Tree = { typeOf: () => undefined, childCount: () => 0, children: () => [] };
+export const EMPTY_TREE: Tree = {
+  typeOf: () => undefined,
+  childCount: () => 0,
+  children: () => [],
+  sizeOf: () => undefined,
+};
 
 /** What the layers change, in order of their application: the last entry of each path, undefined where it is removed. */
 export type TreeChanges = ReadonlyMap<string, TocEntry | undefined>;
@@ -57,6 +64,42 @@ export function findFaults(below: Tree, tables: readonly Toc[], only?: ReadonlyS
   }
   if (replaced.size > 0) faults.push(...findLeftBehind(below, changes, replaced));
   for (const table of tables) faults.push(...misplacedBytes(table, only));
+  return [...faults, ...findBroken(below, tables, only)];
+}
+
+export const NOT_CONTINUABLE = "continues a file that the layers below do not have";
+
+/** Whether a file can be continued after so many bytes: exactly that many are stored, without holes. */
+export function isContinuable(
+  { type, size, extents }: Pick<TocEntry, "type" | "size" | "extents">,
+  after: number,
+): boolean {
+  return type === "file" && size === after && extents === undefined;
+}
+
+/** Continued files whose beginning is not below them. */
+function findBroken(below: Tree, tables: readonly Toc[], only: ReadonlySet<string> | undefined): TreeFault[] {
+  const faults: TreeFault[] = [];
+  const continued = new Set(
+    tables.flatMap(({ entries }) =>
+      entries.filter(({ after }) => after !== undefined).map(({ path }) => path),
+    ),
+  );
+  if (continued.size === 0) return faults;
+  const versions = new Map<string, TocEntry | undefined>();
+  for (const { entries, removed } of tables) {
+    const rows = entries.filter(({ path }) => continued.has(path));
+    for (const { path, after } of rows) {
+      if (after === undefined || !(only?.has(path) ?? true)) continue;
+      const version = versions.get(path);
+      const isBroken = versions.has(path)
+        ? version === undefined || !isContinuable(version, after)
+        : below.sizeOf(path) !== after;
+      if (isBroken) faults.push({ path, problem: NOT_CONTINUABLE });
+    }
+    for (const path of removed) if (continued.has(path)) versions.set(path, undefined);
+    for (const entry of rows) versions.set(entry.path, entry);
+  }
   return faults;
 }
 
@@ -122,7 +165,8 @@ export function scanTree(
   const isDirectory = (path: string) => expected.get(path)?.entry.type === "directory";
   return {
     entry(entry) {
-      const { path, type, sha256, at, length = 0 } = entry;
+      const { path, type, sha256, at, length = 0, after } = entry;
+      if (after !== undefined) isSound = false;
       const packed = expected.get(path)?.entry;
       count += 1;
       if (packed?.type !== type || packed.sha256 !== sha256) isSound = false;
@@ -152,6 +196,7 @@ export interface GrowingTree extends Tree {
 export function createTree(): GrowingTree {
   const types = new Map<string, EntryType>();
   const counts = new Map<string, number>();
+  const sizes = new Map<string, number>();
   const count = (path: string, by: number) => {
     if (path !== ".") counts.set(parentPath(path), (counts.get(parentPath(path)) ?? 0) + by);
   };
@@ -159,11 +204,17 @@ export function createTree(): GrowingTree {
     typeOf: (path) => types.get(path),
     childCount: (path) => counts.get(path) ?? 0,
     children: (path) => [...types.keys()].filter((each) => each !== "." && parentPath(each) === path),
+    sizeOf: (path) => sizes.get(path),
     apply({ entries, removed }) {
-      for (const path of removed) if (types.delete(path)) count(path, -1);
-      for (const { path, type } of entries) {
+      for (const path of removed) {
+        if (types.delete(path)) count(path, -1);
+        sizes.delete(path);
+      }
+      for (const { path, type, size, extents } of entries) {
         if (!types.has(path)) count(path, 1);
         types.set(path, type);
+        if (type === "file" && extents === undefined) sizes.set(path, size);
+        else sizes.delete(path);
       }
     },
   };

@@ -9,7 +9,7 @@ interface Simulation {
 }
 
 /** Merged layers keep all their bytes: the worst case, in which no change replaces an earlier one. */
-function simulate(base: number, changes: readonly number[]): Simulation {
+function simulate(base: number, changes: readonly number[], limits = CHAIN_LIMITS): Simulation {
   let sizes = [base];
   let changed = 0;
   let rewritten = 0;
@@ -17,7 +17,7 @@ function simulate(base: number, changes: readonly number[]): Simulation {
   for (const change of changes) {
     sizes.push(change);
     changed += change;
-    const from = planCompaction(sizes);
+    const from = planCompaction(sizes, limits);
     if (from !== undefined) {
       const merged = sizes.slice(from).reduce((sum, size) => sum + size, 0);
       rewritten += merged;
@@ -54,6 +54,14 @@ describe("planCompaction", () => {
       expect(mostLayers).toBeLessThan(CHAIN_LIMITS.maxLayers);
     },
   );
+
+  it("rewrites little over 1,000 live points, and starts a new base later", () => {
+    const { changed, rewritten, mostLayers } = simulate(1e9, new Array(1000).fill(10), LIVE_CHAIN_LIMITS);
+    expect(rewritten / changed).toBeLessThanOrEqual(1.1);
+    expect(mostLayers).toBeLessThan(LIVE_CHAIN_LIMITS.maxLayers);
+    expect(planCompaction([100, ...new Array(10).fill(20)], LIVE_CHAIN_LIMITS)).toBe(undefined);
+    expect(planCompaction([100, ...new Array(11).fill(20)], LIVE_CHAIN_LIMITS)).toBe(0);
+  });
 
   it("stays within base + 2 × changes over the first 100 small checkpoints", () => {
     const { changed, rewritten } = simulate(1e9, new Array(100).fill(10));

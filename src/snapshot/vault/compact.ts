@@ -5,8 +5,10 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { whiteoutsFor } from "../model/paths.ts";
-import { encodeHeader, encodeSparseMap, encodeWhiteouts, padding } from "../tar/header.ts";
+import { encodeSparseMap, encodeWhiteouts, padding } from "../tar/header.ts";
+import { encodeTail, tailPath } from "../tar/tail.ts";
 import { type Codec, gzipCodec, isLocalOnly, zstdCodec } from "./codec.ts";
+import { type Joins, joinContinued, placedAt } from "./continued.ts";
 import type { Layer } from "./layer-reader.ts";
 import { createLayerWriter, type LayerWriter } from "./layer-writer.ts";
 import { type LayerRef, openLayerOf } from "./manifest.ts";
@@ -54,11 +56,20 @@ export function planCompaction(
   return best;
 }
 
-/** The same content in fewer layers. */
+/** Index of the lowest layer that continues files of others. */
+export function firstContinued(layers: readonly LayerRef[]): number | undefined {
+  const found = layers.findIndex(({ isContinued }) => isContinued);
+  return found < 0 ? undefined : found;
+}
+
+/**
+ * The same content in fewer layers. A file that is continued in the merged layers is stored once: from its first byte there
+ * on, or as a whole where `isWhole` is set.
+ */
 export function compactLayers(
   context: MissionContext,
   layers: readonly LayerRef[],
-  from: number,
+  { from, isWhole = false }: { readonly from: number; readonly isWhole?: boolean },
 ): LayerRef[] {
   const merged = layers.slice(from);
   const codec = context.settings.compression === "zstd" ? zstdCodec : gzipCodec;
@@ -75,6 +86,7 @@ export function compactLayers(
       for (const entry of toc.entries) live.set(entry.path, entry);
     }
     for (const path of live.keys()) removed.delete(path);
+    using joins = joinContinued(context, layers, { from, isWhole, live });
     const gone = from === 0 ? [] : [...removed.keys()].sort(comparePaths);
     const whiteouts = whiteoutsFor(gone, new Map([...live.values()].map(({ path, type }) => [path, type])));
     const kinds = [false, true].filter((local) => merged.some((ref) => isLocalOnly(ref.mediaType) === local));
@@ -83,6 +95,7 @@ export function compactLayers(
       return mergeInto(context, codec, localOnly, {
         sources: opened.filter((_, i) => isLocalOnly(merged[i]!.mediaType) === localOnly),
         live,
+        joins,
         removed: gone.filter(isOwn),
         whiteouts: whiteouts.filter(isOwn),
       });
@@ -97,6 +110,7 @@ export function compactLayers(
 interface Merge {
   readonly sources: readonly Layer[];
   readonly live: ReadonlyMap<string, TocEntry>;
+  readonly joins: Joins;
   readonly removed: readonly string[];
   readonly whiteouts: readonly string[];
 }
@@ -109,7 +123,7 @@ function mergeInto(context: MissionContext, codec: Codec, localOnly: boolean, me
   });
   try {
     writer.appendRaw(encodeWhiteouts(merge.whiteouts), 0);
-    for (const layer of merge.sources) copyLayer(layer, codec, writer, merge.live);
+    for (const layer of merge.sources) copyLayer(layer, codec, writer, merge);
     return writer.finish(merge.removed);
   } finally {
     writer.abandon();
@@ -117,13 +131,8 @@ function mergeInto(context: MissionContext, codec: Codec, localOnly: boolean, me
 }
 
 /** Copies the current entries of one layer: complete members where possible, otherwise entry by entry. */
-function copyLayer(
-  layer: Layer,
-  codec: Codec,
-  writer: LayerWriter,
-  live: ReadonlyMap<string, TocEntry>,
-): void {
-  const rewriter = createRewriter(layer, writer);
+function copyLayer(layer: Layer, codec: Codec, writer: LayerWriter, { live, joins }: Merge): void {
+  const rewriter = createRewriter(layer, writer, joins);
   let next = 0;
   let rawStart = 0;
   const { members } = layer.toc;
@@ -143,8 +152,9 @@ function copyLayer(
     const isLive = (entry: TocEntry) => live.get(entry.path) === entry;
     // Links of a large file are in a member of their own and point at the data before it. They can be copied only if that
     // was copied, which the rewriter tracks.
-    const isWhole = (entry: TocEntry) => isLive(entry) && (entry.at === undefined || entry.at >= start);
-    if (layer.codec.name === codec.name && inside.every(isWhole)) {
+    const isCopied = (entry: TocEntry) =>
+      isLive(entry) && !joins.has(entry) && (entry.at === undefined || entry.at >= start);
+    if (layer.codec.name === codec.name && inside.every(isCopied)) {
       rewriter.flush();
       const shift = writer.rawLength - start;
       let from = start;
@@ -179,7 +189,7 @@ interface Rewriter {
   flush(): void;
 }
 
-function createRewriter(layer: Layer, writer: LayerWriter): Rewriter {
+function createRewriter(layer: Layer, writer: LayerWriter, joins: Joins): Rewriter {
   const leaders = new Map<string, TocEntry>();
   let pending: Buffer[] = [];
   let size = 0;
@@ -200,18 +210,25 @@ function createRewriter(layer: Layer, writer: LayerWriter): Rewriter {
     if (entry.group !== undefined && !leaders.has(entry.group)) leaders.set(entry.group, entry);
   };
   const writeLink = (entry: TocEntry, leader: TocEntry) => {
-    add(encodeHeader(entry, { storedSize: 0, linkTo: leader.path }));
-    writer.enter([leader.at === undefined ? entry : { ...entry, at: leader.at }]);
+    const { at, length, after } = leader;
+    const link = at === undefined ? entry : placedAt(entry, { at, length: length ?? entry.size, after });
+    add(encodeTail(link, { storedSize: 0, linkTo: tailPath(leader.path, after) }));
+    writer.enter([link]);
   };
   const writeWhole = (entry: TocEntry) => {
     const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
-    const length = entry.length ?? 0;
-    add(encodeHeader(entry, { storedSize: length + map.length }));
+    const { after, length, read } = joins.get(entry) ?? {
+      after: entry.after,
+      length: entry.length ?? 0,
+      read: (use: (chunk: Buffer) => void) => layer.read(entry.at!, entry.length ?? 0, use),
+    };
+    const moved = placedAt(entry, { at: 0, length, after });
+    add(encodeTail(moved, { storedSize: length + map.length }));
     add(map);
     const at = writer.rawLength + size;
     let cut = false;
     if (length > 0) {
-      layer.read(entry.at!, length, (chunk) => {
+      read((chunk) => {
         add(Buffer.from(chunk));
         if (size < MERGED_MEMBER_BYTES) return;
         flush();
@@ -221,9 +238,9 @@ function createRewriter(layer: Layer, writer: LayerWriter): Rewriter {
     add(Buffer.alloc(padding(length)));
     // A member that continues a file must not hold anything else: `reaches` relies on it.
     if (cut) flush();
-    const moved = entry.at === undefined ? entry : { ...entry, at };
-    writer.enter([moved]);
-    placed(moved);
+    const row = entry.at === undefined ? entry : { ...moved, at };
+    writer.enter([row]);
+    placed(row);
   };
   return {
     placed,

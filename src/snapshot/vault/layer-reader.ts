@@ -3,7 +3,7 @@
 import { createHash, hash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Entry } from "../model/entry.ts";
+import { type Entry, type Location, partsOf } from "../model/entry.ts";
 import { type Codec, codecOf } from "./codec.ts";
 import {
   damagedLayer,
@@ -102,7 +102,7 @@ export function createLayerReader(layers: readonly LayerMembers[]): LayerReader 
       const { location } = entry;
       const layer = location && byDigest.get(location.layer)!;
       const chunks = (to: (chunk: Buffer) => void) => {
-        if (layer !== undefined) readRaw(layer, location!.at, location!.length, to);
+        for (const part of partsOf(entry)) readRaw(byDigest.get(part.layer)!, part.at, part.length, to);
       };
       if (layer !== undefined && isInOneMember(layer, location!)) {
         chunks((chunk) => {
@@ -125,8 +125,8 @@ export function createLayerReader(layers: readonly LayerMembers[]): LayerReader 
   };
 }
 
-function isInOneMember({ raw }: LayerMembers, { at, length }: { at: number; length: number }): boolean {
-  return length > 0 && raw[memberAt(raw, at) + 1]! >= at + length;
+function isInOneMember({ raw }: LayerMembers, { at, length, before }: Location): boolean {
+  return before === undefined && length > 0 && raw[memberAt(raw, at) + 1]! >= at + length;
 }
 
 function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buffer {

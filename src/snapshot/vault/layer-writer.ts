@@ -118,6 +118,7 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
           diffId: `sha256:${diffHash.digest("hex")}`,
           tocSha256: createHash("sha256").update(hidden).digest("hex"),
           tocBytes: table.bytes,
+          ...(toc.isContinued && { isContinued: true as const }),
         };
       });
     },

@@ -16,6 +16,8 @@ export interface LayerRef {
   readonly tocSha256: string;
   /** Inflated length of the table; undefined for layers of older versions. */
   readonly tocBytes?: number | undefined;
+  /** Some of its files continue files of the layers below it. Only in records: manifests are for other tools, too. */
+  readonly isContinued?: true | undefined;
 }
 
 export interface LiveRecord {
@@ -64,13 +66,14 @@ export function encodeRecord({ base, layers, metadata }: LiveRecord): Buffer {
   const document = {
     [VERSION_KEY]: VERSION,
     ...(base !== undefined && { base: base.digest, kept_layers: base.keptLayers }),
-    layers: layers.map(({ mediaType, digest, size, diffId, tocSha256, tocBytes }) => ({
+    layers: layers.map(({ mediaType, digest, size, diffId, tocSha256, tocBytes, isContinued }) => ({
       mediaType,
       digest,
       size,
       diff_id: diffId,
       toc_sha256: tocSha256,
       toc_bytes: tocBytes,
+      continued: isContinued,
     })),
     lazarus: metadata,
   };
@@ -100,7 +103,7 @@ export function decodeRecord(document: JsonObject): Decoded {
 
 function toLayerRef(value: unknown): LayerRef | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { digest, size, mediaType, diff_id, toc_sha256, toc_bytes } = value as JsonObject;
+  const { digest, size, mediaType, diff_id, toc_sha256, toc_bytes, continued } = value as JsonObject;
   return checkLayerRef({
     digest,
     size,
@@ -108,6 +111,7 @@ function toLayerRef(value: unknown): LayerRef | undefined {
     diffId: diff_id,
     tocSha256: toc_sha256,
     tocBytes: toc_bytes,
+    ...(continued === true && { isContinued: true }),
   });
 }
 

@@ -46,11 +46,12 @@ export function storedAs({ manifest, manifestSize, isRecord }: StoredAs): Stored
   return { manifest, manifestSize, ...(isRecord && { isRecord }) };
 }
 
-/** Stores config and manifest; the layers must already be in the vault. */
+/** Stores config and manifest; the layers must already be in the vault, and none may be continued. */
 export function putManifest(
   vault: Vault,
   { metadata, layers }: Pick<Checkpoint, "metadata" | "layers">,
 ): StoredAs {
+  if (layers.some(({ isContinued }) => isContinued)) throw new Error("a manifest has no continued layers");
   const created = new Date(metadata.created_ms).toISOString();
   const config = vault.put(
     encode({

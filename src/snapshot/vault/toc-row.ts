@@ -3,15 +3,21 @@
 import type { Entry, EntryType } from "../model/entry.ts";
 
 /** An entry without its layer: a table describes one layer only. */
-export type TocEntry = Omit<Entry, "location"> & { readonly at?: number; readonly length?: number };
+export type TocEntry = Omit<Entry, "location"> & {
+  readonly at?: number;
+  readonly length?: number;
+  /** A continued file: so many bytes are those of the same path in the layers below, and the stored bytes follow them. */
+  readonly after?: number;
+};
 
 export interface Extra {
   target?: string;
   group?: string;
   xattrs?: NonNullable<Entry["xattrs"]>;
   extents?: NonNullable<Entry["extents"]>;
-  /** Bytes stored, where they differ from the size (sparse files). */
+  /** Bytes stored, where they differ from the size (sparse and continued files). */
   stored?: number;
+  after?: number;
 }
 
 /** path, type, mode, uid, gid, mtime seconds, mtime nanoseconds, size, sha256, at, extra */
@@ -103,7 +109,7 @@ function putNumber(bytes: Buffer, at: number, value: number): number {
   return end;
 }
 
-function extraOf({ target, group, xattrs, extents, length, size }: TocEntry): Extra | undefined {
+function extraOf({ target, group, xattrs, extents, length, size, after }: TocEntry): Extra | undefined {
   const hasStoredLength = length !== undefined && length !== size;
   if ((target ?? group ?? xattrs ?? extents) === undefined && !hasStoredLength) return undefined;
   const extra: Extra = {};
@@ -112,6 +118,7 @@ function extraOf({ target, group, xattrs, extents, length, size }: TocEntry): Ex
   if (xattrs !== undefined && xattrs.length > 0) extra.xattrs = xattrs;
   if (extents !== undefined) extra.extents = extents;
   if (hasStoredLength) extra.stored = length;
+  if (after !== undefined) extra.after = after;
   return Object.keys(extra).length > 0 ? extra : undefined;
 }
 

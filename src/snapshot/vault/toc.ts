@@ -42,6 +42,8 @@ export function memberAt(starts: ArrayLike<number>, at: number): number {
 }
 
 const VERSION = 1;
+/** Of a table with continued files: a reader that does not know them would restore their last part only. */
+const CONTINUED_VERSION = 2;
 const TYPE_OF: Readonly<Record<string, EntryType>> = { f: "file", d: "directory", l: "symlink", p: "fifo" };
 const NEWLINE = 0x0a;
 /** Larger strings are garbage that only a full collection frees: with a megabyte, reading a large table took 30 MB more. */
@@ -61,6 +63,8 @@ export function encodeToc(toc: Toc): Buffer {
 /** Encodes a table while its layer is written. Each block of rows is one gzip member. */
 export interface TocEncoder {
   readonly count: number;
+  /** Whether any entry continues a file of the layers below. */
+  readonly isContinued: boolean;
   add(entries: readonly TocEntry[]): void;
   /** Throws TocError if no reader could read the table. `bytes` is its inflated length. */
   finish(members: readonly Member[], removed: readonly string[]): { packed: Buffer; bytes: number };
@@ -74,6 +78,7 @@ export function createTocEncoder(): TocEncoder {
   let count = 0;
   let rows = 0;
   let bytes = 0;
+  let isContinued = false;
   let text = createRowText();
   const flush = () => {
     blocks.push(packText(text.bytes.subarray(0, text.length), rows));
@@ -85,9 +90,13 @@ export function createTocEncoder(): TocEncoder {
     get count() {
       return count;
     },
+    get isContinued() {
+      return isContinued;
+    },
     add(entries) {
       count += entries.length;
       for (const entry of entries) {
+        isContinued ||= entry.after !== undefined;
         writeRow(text, entry);
         rows += 1;
         if (rows === BLOCK_ROWS) flush();
@@ -95,7 +104,8 @@ export function createTocEncoder(): TocEncoder {
     },
     finish(members, removed) {
       const head = createRowText();
-      writeLine(head, JSON.stringify({ "lazarus-toc": VERSION, entries: count, removed: removed.length }));
+      const version = isContinued ? CONTINUED_VERSION : VERSION;
+      writeLine(head, JSON.stringify({ "lazarus-toc": version, entries: count, removed: removed.length }));
       writeLine(head, JSON.stringify(members.flatMap(({ stored, raw, entries }) => [stored, raw, entries])));
       for (const path of removed) writeLine(text, JSON.stringify([path]));
       const last = text.bytes.subarray(0, text.length);
@@ -148,9 +158,10 @@ export function visitToc(
   const headEnd = text.indexOf(NEWLINE);
   const membersEnd = text.indexOf(NEWLINE, headEnd + 1);
   const head = parse(text.toString("utf8", 0, headEnd)) as Record<string, unknown>;
-  if (head?.["lazarus-toc"] !== VERSION) {
+  const version = head?.["lazarus-toc"];
+  if (version !== VERSION && version !== CONTINUED_VERSION) {
     throw new TocError(
-      `its table of contents has version ${String(head?.["lazarus-toc"])}; this version of Lazarus reads ${VERSION}`,
+      `its table of contents has version ${String(version)}; this version of Lazarus reads ${CONTINUED_VERSION}`,
     );
   }
   const members = membersFrom(parse(text.toString("utf8", headEnd + 1, membersEnd)));
@@ -246,7 +257,14 @@ function fromRow(row: Row): TocEntry {
   const base = { path: checkPath(path), type, mode, uid, gid, mtimeSec, mtimeNs, size, sha256 };
   if (extra === undefined) return at === NO_BYTES ? base : { ...base, at, length: size };
   const { stored, ...known } = checkExtra(path, extra);
+  if (known.after !== undefined && !isContinuation(base, at, extra))
+    throw new TocError(`bad details for ${JSON.stringify(path)}`);
   return at === NO_BYTES ? { ...base, ...known } : { ...base, ...known, at, length: stored ?? size };
+}
+
+/** Stored bytes that complete the file, and no holes. */
+function isContinuation({ type, size }: TocEntry, at: number, { after, stored, extents }: Extra): boolean {
+  return type === "file" && at !== NO_BYTES && extents === undefined && after! + (stored ?? 0) === size;
 }
 
 /** An empty name, a dot name, or a zero byte. */
@@ -260,11 +278,12 @@ export function checkPath(path: string): string {
 }
 
 function checkExtra(path: string, extra: Extra): Extra {
-  const { target, group, xattrs, extents, stored } = extra;
+  const { target, group, xattrs, extents, stored, after } = extra;
   const isValid =
     (target === undefined || typeof target === "string") &&
     (group === undefined || typeof group === "string") &&
     (stored === undefined || isCount(stored)) &&
+    (after === undefined || isCount(after)) &&
     (xattrs === undefined ||
       (Array.isArray(xattrs) &&
         xattrs.every(
