@@ -29,6 +29,9 @@ export interface BenchOptions {
   readonly large: boolean;
   /** `--rounds`, for trials; contests get it from the runner. */
   readonly rounds?: number | undefined;
+  /** `--files N`, `--points N`: another size than the bench's own, for a short run. */
+  readonly files?: number | undefined;
+  readonly points?: number | undefined;
 }
 
 /** Every `*.bench.ts` exports one of these as `bench`. */

@@ -1,7 +1,7 @@
-// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT,…] [--large]`: runs bench/<name>.bench.ts, or all of them,
-// and prints a table. --write stores it in docs/bench/<name>.md with the command that made it; --only runs the contests
-// whose names contain one of the texts, and writes nothing; --large adds measurements that take many minutes. Lists missed
-// goals at the end and exits 1 if there are any.
+// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT,…] [--large] [--files N] [--points N]`: runs
+// bench/<name>.bench.ts, or all of them, and prints a table. --write stores it in docs/bench/<name>.md with the command that
+// made it; --only runs the contests whose names contain one of the texts, and writes nothing; --large adds measurements that
+// take many minutes; --files and --points make some smaller. Lists missed goals at the end and exits 1 if there are any.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
 import { join } from "node:path";
@@ -20,6 +20,8 @@ const { values, positionals } = parseArgs({
     large: { type: "boolean", default: false },
     rounds: { type: "string" },
     only: { type: "string" },
+    files: { type: "string" },
+    points: { type: "string" },
   },
 });
 const known = readdirSync(BENCH)
@@ -57,6 +59,10 @@ process.stdout.write(
 );
 process.exitCode = missed.length > 0 ? 1 : 0;
 
+function sizeOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text);
+}
+
 function isWanted(name: string): boolean {
   return values.only === undefined || values.only.split(",").some((text) => name.includes(text));
 }
@@ -64,9 +70,10 @@ function isWanted(name: string): boolean {
 async function runBench(name: string, bench: Bench): Promise<Score[]> {
   const directory = join(BENCH, ".work", `${name}-${process.pid}`);
   mkdirSync(directory, { recursive: true });
+  const sizes = { large: values.large, rounds, files: sizeOf(values.files), points: sizeOf(values.points) };
   try {
     const scores: Score[] = [];
-    for (const contest of await bench.prepare(directory, { large: values.large, rounds })) {
+    for (const contest of await bench.prepare(directory, sizes)) {
       if (!isWanted(contest.name)) continue;
       process.stderr.write(`  ${contest.name} …\n`);
       if ("measure" in contest) {
@@ -86,6 +93,13 @@ function formatNotes(bench: Bench): string {
   return notes.length === 0 ? "" : `${notes.map((note) => `- ${note}\n`).join("")}\n`;
 }
 
+function sizeFlags(): string {
+  const { files, points } = values;
+  return (
+    (files === undefined ? "" : ` --files ${files}`) + (points === undefined ? "" : ` --points ${points}`)
+  );
+}
+
 function writeDocument(name: string, bench: Bench, scores: readonly Score[]): void {
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split(/[-+]/)[0]}`;
   const path = join(ROOT, "docs", "bench", `${name}.md`);
@@ -96,7 +110,7 @@ function writeDocument(name: string, bench: Bench, scores: readonly Score[]): vo
 
 ${bench.about}
 
-Made by \`npm run bench -- ${name} --write${values.large ? " --large" : ""}\` with Node ${process.versions.node}
+Made by \`npm run bench -- ${name} --write${values.large ? " --large" : ""}${sizeFlags()}\` with Node ${process.versions.node}
 on ${machine}.
 Ours and the peer take turns in one run. The ratio is the median over all rounds of ours ÷ peer; times are medians.
 

@@ -1,0 +1,105 @@
+// A pit with protected missions in a home of its own: agents that sleep while the bench works in their cells.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../../src/cell/config.ts";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { openPitContext, type PitContext } from "../../src/pit/context.ts";
+import { startMission } from "../../src/pit/start-mission.ts";
+import { stopMission } from "../../src/pit/stop.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { openVault } from "../../src/snapshot/vault/vault.ts";
+import { pause } from "./figures.ts";
+
+const WAIT_MS = 300_000;
+
+export interface PitWorld extends AsyncDisposable {
+  readonly home: string;
+  readonly env: Record<string, string>;
+  readonly pid: number;
+  cell(mission: string): string;
+  /** Starts an agent that sleeps. Its cell must exist. */
+  protect(mission: string): Promise<void>;
+  /** Waits until the pit has noticed and saved a change: from then on the mission is watched. */
+  watched(mission: string): Promise<void>;
+}
+
+/** `launcher` is the program that is measured. */
+export async function openPitWorld(home: string, launcher: string): Promise<PitWorld> {
+  mkdirSync(home, { recursive: true });
+  const pit = { checkpoint_at_shutdown: false };
+  writeFileSync(join(home, "config.json"), JSON.stringify({ pit, retention: { auto: false } }));
+  const env = { HOME: home, LAZARUS_HOME: home, PATH: process.env.PATH ?? "" };
+  const context = openPitContext({
+    machine: systemMachine,
+    effective: loadConfig({ env, cwd: home, isRoot: false }),
+    version: "bench",
+    environment: env,
+    cwd: home,
+    log: () => {},
+    warn: (line) => process.stderr.write(`${line}\n`),
+  });
+  const child = spawn(process.execPath, [launcher, "pit"], {
+    env,
+    cwd: home,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  return new RunningPit(context, child, env);
+}
+
+class RunningPit implements PitWorld {
+  readonly home: string;
+  private readonly missions: string[] = [];
+  private readonly context: PitContext;
+  private readonly child: ChildProcess;
+  readonly env: Record<string, string>;
+
+  constructor(context: PitContext, child: ChildProcess, env: Record<string, string>) {
+    this.context = context;
+    this.child = child;
+    this.env = env;
+    this.home = env.HOME!;
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  cell(mission: string): string {
+    return join(this.context.config.missions_root, mission);
+  }
+
+  async protect(mission: string): Promise<void> {
+    this.missions.push(mission);
+    await startMission(this.context, {
+      mission,
+      agent: "sleep",
+      command: ["sleep", "100000"],
+      cwd: null,
+      env: {},
+      revive: "no",
+      substitute: null,
+      stall_seconds: null,
+    });
+  }
+
+  async watched(mission: string): Promise<void> {
+    const vault = openVault(systemMachine, this.context.config.vault_root, mission);
+    const until = performance.now() + WAIT_MS;
+    const before = vault.list().length;
+    writeFileSync(join(this.cell(mission), "worktree", "watched"), String(performance.now()));
+    while (vault.list().length === before) {
+      if (performance.now() > until) throw new Error(`no live point of ${mission}`);
+      await pause(50);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.child.kill("SIGKILL");
+    for (const mission of this.missions)
+      await stopMission(this.context, parseMissionId(mission), { checkpoint: false, graceSeconds: 0 }).catch(
+        () => {},
+      );
+    this.context[Symbol.dispose]();
+  }
+}
