@@ -21,15 +21,7 @@ import { linkedDirectories } from "../scan/classify.ts";
 import type { StatRows } from "../scan/stat-rows.ts";
 import { StatStoreError } from "../scan/stat-store.ts";
 import {
-  CHAIN_LIMITS,
-  compactLayers,
-  firstContinued,
-  LIVE_CHAIN_LIMITS,
-  planCompaction,
-} from "../vault/compact.ts";
-import {
   type Checkpoint,
-  type LayerRef,
   putManifest,
   putRecord,
   readCheckpoint,
@@ -38,8 +30,9 @@ import {
 } from "../vault/manifest.ts";
 import { findUnsavedFiles, requireWorktree } from "../worktree.ts";
 import { type Baseline, openBaseline, readRows, saveBaseline } from "./baseline.ts";
+import { shortenChain } from "./chain.ts";
 import { countEntries } from "./counts.ts";
-import { type Passed, passCompaction, passGate } from "./gate.ts";
+import { type Passed, passGate } from "./gate.ts";
 import {
   commitCell,
   copyFoundRepositories,
@@ -251,7 +244,7 @@ function publish(
   const isLive = options.reason === "live";
   if (head !== undefined && made.layers.length === 0 && isSamePosition(head.metadata, made)) {
     const isStored = !head.ref.isRecord || isLive || options.onlyIfChanged;
-    const layers = isStored ? head.layers : compact(context, head.layers, isLive);
+    const layers = isStored ? head.layers : shortenChain(context, head.layers, isLive);
     const stored = isStored ? storedAs(head.ref) : putManifest(context.vault, { ...head, layers });
     const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, stored);
     if (ref !== head.ref) context.vault.publish([...context.vault.list(), ref]);
@@ -259,7 +252,7 @@ function publish(
     const checkpoint = isStored ? { ...head, ref } : readCheckpoint(context.vault, ref);
     return { ref, checkpoint, outcome: "unchanged", flaws };
   }
-  const layers = compact(context, [...(head?.layers ?? []), ...made.layers], isLive);
+  const layers = shortenChain(context, [...(head?.layers ?? []), ...made.layers], isLive);
   const metadata: CheckpointMetadata = {
     format: 1,
     checkpoint_id: identity.id,
@@ -292,17 +285,6 @@ function publish(
   if (made.areRowsExact) saveBaseline(context, rows, layers);
   crashPoint("snapshot.capture.rows-saved");
   return { ref, checkpoint: readCheckpoint(context.vault, ref), outcome: "captured", flaws };
-}
-
-function compact(context: MissionContext, chain: readonly LayerRef[], isLive: boolean): readonly LayerRef[] {
-  const limits = isLive ? LIVE_CHAIN_LIMITS : CHAIN_LIMITS;
-  const sizes = chain.map((layer) => layer.size);
-  const wanted = [planCompaction(sizes, limits), isLive ? undefined : firstContinued(chain)];
-  const from = Math.min(...wanted.filter((each) => each !== undefined));
-  if (from === Number.POSITIVE_INFINITY) return chain;
-  const layers = compactLayers(context, chain, { from, isWhole: !isLive });
-  passCompaction(context, chain.slice(from), layers.slice(from));
-  return layers;
 }
 
 function isSamePosition(
