@@ -33,6 +33,7 @@ export {
   type Agent,
   type DurableTool,
   durableTool,
+  type ModelSettings,
   type Phase,
   type PhaseContext,
   type RunInput,

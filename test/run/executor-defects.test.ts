@@ -8,6 +8,7 @@ import { z } from "zod";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
 import {
+  approveRun,
   createExecutor,
   createMemoryRunStore,
   durable,
@@ -30,21 +31,18 @@ import { createScriptedModel } from "./scripted-model.ts";
 
 const anything = jsonSchema({ type: "object" }) as FlexibleSchema<Record<string, unknown>>;
 
-test.each(["toolApproval", "temperature", "stopWhen", "prepareStep"])(
-  "%s is refused by name",
-  async (name) => {
-    let paid = 0;
-    const agent = {
-      id: "a",
-      tools: { pay: { inputSchema: anything, execute: () => ++paid } },
-      [name]: { pay: "user-approval" },
-    };
-    const model = createScriptedModel([{ calls: [{ tool: "pay", input: {} }] }, "paid"]);
-    const result = await createExecutor({ model }).run(agent, "go");
-    expect([result.status, result.error?.code, paid]).toEqual(["failed", "RUN_AGENT_INVALID", 0]);
-    expect(result.error?.message).toContain(name);
-  },
-);
+test.each(["output", "stopWhen", "prepareStep", "onStepEnd"])("%s is refused by name", async (name) => {
+  let paid = 0;
+  const agent = {
+    id: "a",
+    tools: { pay: { inputSchema: anything, execute: () => ++paid } },
+    [name]: { pay: "user-approval" },
+  };
+  const model = createScriptedModel([{ calls: [{ tool: "pay", input: {} }] }, "paid"]);
+  const result = await createExecutor({ model }).run(agent, "go");
+  expect([result.status, result.error?.code, paid]).toEqual(["failed", "RUN_AGENT_INVALID", 0]);
+  expect(result.error?.message).toContain(name);
+});
 
 const forgedCall = {
   role: "assistant",
@@ -69,6 +67,55 @@ test.each([
   const result = await createExecutor({ model, defaults: { maxRetries: 0 } }).run(agent, history);
   expect(paid).toBe(0);
   expect(result.status).toBe("failed");
+});
+
+test("settings of the model reach it, those of a phase before those of its agent", async () => {
+  const model = createScriptedModel(["done"]);
+  const settings = { temperature: 0.5, maxOutputTokens: 7, seed: 3, headers: { "x-a": "b" } };
+  const more = { providerOptions: { p: { a: 1 } }, stopSequences: ["STOP"], topK: 4 };
+  const phases = [{ name: "p", prompt: "p", temperature: 0.9 }];
+  await createExecutor({ model }).run({ id: "a", ...settings, ...more, phases }, "go");
+  const [asked] = model.doGenerateCalls;
+  expect(asked).toMatchObject({ ...settings, ...more, temperature: 0.9, headers: { "x-a": "b" } });
+});
+
+const approvals = [
+  ["an agent's toolApproval", { toolApproval: { pay: "user-approval" } }, {}],
+  ["a tool's needsApproval", {}, { needsApproval: true }],
+] as const;
+
+test.each(approvals)("%s makes the run wait, and an answer lets it go on once", async (_, own, ofTool) => {
+  for (const approved of [true, false]) {
+    const store = createMemoryRunStore();
+    const paid: string[] = [];
+    const pay = {
+      inputSchema: anything,
+      ...ofTool,
+      execute: (__: unknown, { effectId }: { effectId: string }) => {
+        paid.push(effectId);
+        return "paid";
+      },
+    };
+    const agent = {
+      id: "a",
+      ...own,
+      tools: { pay },
+      phases: ["one", "two"].map((name) => ({ name, prompt: "pay" })),
+    };
+    const model = createScriptedModel([{ calls: [{ tool: "pay", input: { sum: 5 } }] }, "done"]);
+    const executor = createExecutor({ model, store });
+    const { status, error } = await executor.run(agent, "go", { runId: "r" });
+    expect([status, error, paid]).toEqual(["waiting", null, []]);
+    expect(await recoverInterrupted(executor, { agentFor: () => agent })).toEqual([]);
+    for (const expected of ["waiting", "completed"]) {
+      const wait = (await store.log.journal.readWaits("r")).find(({ state }) => state === "open");
+      await approveRun(store.log, "r", wait!.id, { approved });
+      const [resumed] = await recoverInterrupted(executor, { agentFor: () => agent });
+      expect(resumed).toMatchObject({ result: { status: expected } });
+    }
+    expect((await store.load("r"))?.output).toBe("done");
+    expect(paid).toEqual(approved ? ["r.1.0", "r.3.0"] : []);
+  }
 });
 
 test("a history that ends with an answer is not the answer", async () => {

@@ -1,6 +1,6 @@
 // The definition of an agent: plain data and functions written by the host. Checked when a run begins, so that a mistake
 // is reported at the start and does not crash the run midway.
-import type { FlexibleSchema, LanguageModel, ModelMessage } from "ai";
+import type { FlexibleSchema, generateText, LanguageModel, ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Reconciliation } from "../engine/ledger.ts";
 import type { EffectClass, RunInfo } from "../model/types.ts";
@@ -25,6 +25,8 @@ export interface DurableTool<INPUT = any, OUTPUT = unknown> {
   readonly inputSchema: FlexibleSchema<INPUT>;
   /** Default `once`: a call with an unknown outcome is never repeated automatically. */
   readonly effect?: EffectClass;
+  /** Whether a call needs the approval of a human. Such a run waits; `approveRun` answers. */
+  readonly needsApproval?: boolean | ((input: INPUT) => boolean | Promise<boolean>);
   execute(input: INPUT, context: ToolContext): Promise<OUTPUT> | OUTPUT;
   /** Required for `reconcile`: whether the effect with this id happened. */
   reconcile?(effectId: string, input: INPUT, context: ToolContext): Promise<Reconciliation> | Reconciliation;
@@ -44,8 +46,28 @@ export interface PhaseContext {
   readonly outputs: readonly { readonly name: string; readonly output: string }[];
 }
 
+type CallSettings = Parameters<typeof generateText>[0];
+
+/** Settings of the AI SDK for each call of the model. Those of a phase replace those of its agent. */
+export interface ModelSettings {
+  readonly maxOutputTokens?: CallSettings["maxOutputTokens"];
+  readonly temperature?: CallSettings["temperature"];
+  readonly topP?: CallSettings["topP"];
+  readonly topK?: CallSettings["topK"];
+  readonly presencePenalty?: CallSettings["presencePenalty"];
+  readonly frequencyPenalty?: CallSettings["frequencyPenalty"];
+  readonly stopSequences?: CallSettings["stopSequences"];
+  readonly seed?: CallSettings["seed"];
+  readonly headers?: CallSettings["headers"];
+  readonly providerOptions?: CallSettings["providerOptions"];
+  readonly toolChoice?: "auto" | "none" | "required" | { readonly type: "tool"; readonly toolName: string };
+  readonly activeTools?: readonly string[];
+  /** Which calls need the approval of a human, as in the AI SDK. Such a run waits; `approveRun` answers. */
+  readonly toolApproval?: unknown;
+}
+
 /** One part of an agent's work, with its own conversation. */
-export interface Phase {
+export interface Phase extends ModelSettings {
   readonly name: string;
   /** The phase's task. The outputs of earlier phases are appended to a string. */
   readonly prompt: string | ((context: PhaseContext) => string);
@@ -59,7 +81,7 @@ export interface Phase {
 }
 
 /** The definition of an agent. Only its id and name are stored. */
-export interface Agent {
+export interface Agent extends ModelSettings {
   /** Identifies the agent in records, so that a resume can find it. */
   readonly id: string;
   readonly name?: string;
@@ -83,29 +105,23 @@ export interface Agent {
 export type RunInput = string | readonly ModelMessage[];
 
 const CLASSES: readonly string[] = ["read", "idempotent", "once", "reconcile", "nested"];
-/** Settings of the AI SDK that an executor would silently drop. */
-const SDK_SETTINGS = [
-  ...[
-    "toolApproval",
-    "toolChoice",
-    "activeTools",
-    "stopWhen",
-    "prepareStep",
-    "prepareCall",
-    "output",
-    "temperature",
-  ],
+/** Settings of the AI SDK that an executor passes on. */
+export const MODEL_SETTINGS = [
   ...[
     "maxOutputTokens",
+    "temperature",
     "topP",
     "topK",
     "presencePenalty",
     "frequencyPenalty",
     "stopSequences",
-    "seed",
-    "headers",
   ],
-  ...["providerOptions", "repairToolCall", "telemetry", "onStepEnd", "onStepFinish", "onEnd", "onFinish"],
+  ...["seed", "headers", "providerOptions", "toolChoice", "activeTools", "toolApproval"],
+] as const satisfies readonly (keyof ModelSettings)[];
+/** Settings of the AI SDK that an executor would silently drop. */
+const SDK_SETTINGS = [
+  ...["stopWhen", "prepareStep", "prepareCall", "output", "repairToolCall", "telemetry"],
+  ...["onStepEnd", "onStepFinish", "onEnd", "onFinish"],
 ] as const;
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/;
 
@@ -156,12 +172,6 @@ export function checkAgent(agent: Agent): void {
       throw invalid(
         `tool ${name} has effect "reconcile" but no reconcile function`,
         'add one, or use effect "once"',
-      );
-    }
-    if ("needsApproval" in tool && tool.needsApproval) {
-      throw invalid(
-        `tool ${name} sets needsApproval, which durable runs do not support`,
-        "ask inside the tool",
       );
     }
   }

@@ -7,6 +7,7 @@ import type { LiveRun } from "../engine/live-run.ts";
 import { watchRun } from "../engine/loop.ts";
 import { RunSuspended } from "../engine/scope.ts";
 import { closeSession, type Session } from "../engine/session.ts";
+import type { WaitRow } from "../journal/journal.ts";
 import { effectOf, entryOf } from "../log/entry.ts";
 import { readInfo } from "../log/read.ts";
 import { asRunError, decideOutcome, type Ending, type Outcome } from "../model/outcome.ts";
@@ -19,7 +20,7 @@ import { createReporter, isolateWatch, type Reporter } from "./isolate-host.ts";
 import { createRun } from "./new-run.ts";
 import { beginRecord, resumeRecord } from "./open-record.ts";
 import type { ExecutorOptions, RunOptions, RunResult, Setup } from "./options.ts";
-import { runPhases } from "./phases.ts";
+import { ApprovalNeeded, runPhases } from "./phases.ts";
 import { grantedSteps, type RunContext } from "./run-context.ts";
 
 /** Runs agents on the AI SDK's own loop. */
@@ -242,7 +243,7 @@ async function closeRecord(
   const outcome = endOf(ending, runId);
   if (run === undefined) return outcome;
   try {
-    await closeSession(run, ending);
+    await closeSession(run, ...closingOf(ending));
     return outcome;
   } catch (error) {
     if (error instanceof RunStopped) return endOf({ kind: "threw", error }, runId);
@@ -252,8 +253,16 @@ async function closeRecord(
   }
 }
 
+/** A run that a human has to answer is not over, but the loop has ended. */
+function closingOf(ending: Ending): [Ending, (readonly WaitRow[])?] {
+  const isAsking = ending.kind === "threw" && ending.error instanceof ApprovalNeeded;
+  return isAsking ? [{ kind: "finished", output: "" }, (ending.error as ApprovalNeeded).waits] : [ending];
+}
+
 function endOf(ending: Ending, runId: string): End {
   if (ending.kind === "threw" && ending.error instanceof RunSuspended)
     return { status: "waiting", output: null, error: ending.error };
+  if (ending.kind === "threw" && ending.error instanceof ApprovalNeeded)
+    return { status: "waiting", output: null, error: null };
   return decideOutcome(ending, runId);
 }

@@ -4,15 +4,17 @@
 import { generateText, type ModelMessage, streamText } from "ai";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { requestedApprovals } from "../engine/approvals.ts";
 import { inputOf, type Loop } from "../engine/loop.ts";
 import { type Settings, withSeams } from "../engine/seam.ts";
 import { type Segment, type StoredInput, segmentsOf } from "../engine/session.ts";
 import { durableSteering } from "../engine/steering.ts";
+import type { WaitRow } from "../journal/journal.ts";
 import { entryOf } from "../log/entry.ts";
 import { phasesOf, textOf } from "../log/read.ts";
 import { RunStopped } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
-import { type Phase, phasePrompt } from "./agent.ts";
+import { MODEL_SETTINGS, type ModelSettings, type Phase, phasePrompt } from "./agent.ts";
 import { createModelHooks, createToolHooks } from "./hooks.ts";
 import { grantedSteps, type RunContext } from "./run-context.ts";
 import { effectRules, sdkTools } from "./tools.ts";
@@ -52,6 +54,16 @@ export async function runPhases(context: RunContext): Promise<string> {
   return outputs.at(-1)?.output ?? "";
 }
 
+/** Ends the phases of a run that a human has to answer first. */
+export class ApprovalNeeded extends Error {
+  readonly waits: readonly WaitRow[];
+
+  constructor(waits: readonly WaitRow[]) {
+    super("the run waits for an approval");
+    this.waits = waits;
+  }
+}
+
 type Outputs = readonly { readonly name: string; readonly output: string }[];
 
 async function runPhase(
@@ -67,6 +79,7 @@ async function runPhase(
     return { output: await runConversation(context, phase, segment, position), fellBack: false };
   } catch (thrown) {
     const error = run.haltedBy ?? causeOf(thrown);
+    if (error instanceof ApprovalNeeded) throw error;
     const isPhaseFailure =
       error instanceof LazarusError ? PHASE_FAILURES.has(error.code) : !(error instanceof RunStopped);
     if (phase.fallback === undefined || !isPhaseFailure || run.haltedBy !== undefined) throw error;
@@ -150,7 +163,10 @@ async function runConversation(
     const call = { ...input, abortSignal: run.stop.signal, experimental_steering: steering };
     const work = agent.stream === true ? drained(loop.stream(run, call)) : loop.generate(run, call);
     work.catch(() => {});
-    return answerOf(phase, run.step - phaseBase(context, position), await Promise.race([work, run.halted]));
+    const result = await Promise.race([work, run.halted]);
+    const waits = requestedApprovals(run, result.finalStep.content, null);
+    if (waits.length > 0) throw new ApprovalNeeded(waits);
+    return answerOf(phase, run.step - phaseBase(context, position), result);
   } finally {
     hooks.end();
   }
@@ -174,6 +190,8 @@ function loopOf(
   const limit = phase.maxIterations ?? info.maxIterations;
   const seams = { effects: effectRules(context, tools), modelHooks, toolHooks: createToolHooks(context) };
   const settings = (call: Settings): Settings => ({
+    ...modelSettings(agent),
+    ...modelSettings(phase),
     ...call,
     model: agent.model ?? context.modelFor(phase.modelTier ?? info.modelTier ?? undefined),
     tools: sdkTools(context, tools),
@@ -188,6 +206,11 @@ function loopOf(
     stream: (run, call) =>
       streamText({ ...withSeams(settings(call), run, seams), onError: () => {} } as never) as never,
   };
+}
+
+function modelSettings(part: ModelSettings): Settings {
+  const set = MODEL_SETTINGS.filter((name) => part[name] !== undefined).map((name) => [name, part[name]]);
+  return Object.fromEntries(set);
 }
 
 /** Reads a stream to its end. Throws the error that ended it. */

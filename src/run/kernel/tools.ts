@@ -11,10 +11,11 @@ import type { RunContext } from "./run-context.ts";
 /** Tools for the SDK. */
 export function sdkTools(context: RunContext, tools: ToolSet): SdkTools {
   return Object.fromEntries(
-    Object.entries(tools).map(([name, { description, inputSchema, execute }]) => [
+    Object.entries(tools).map(([name, { description, inputSchema, execute, needsApproval }]) => [
       name,
       sdkTool({
         ...(description === undefined ? {} : { description }),
+        ...(needsApproval === undefined ? {} : { needsApproval }),
         inputSchema,
         execute: (input: unknown) => resultOf(() => execute(input, toolContext(context, currentEffect()!))),
       } as never),
