@@ -95,6 +95,7 @@ export const ERROR_CODES = {
   RUN_NOT_STORABLE: "usage",
   RUN_UNSUPPORTED: "usage",
   RUN_CHANGED: "conflict",
+  RUN_RESTARTED: "busy",
   RUN_WAITING: "busy",
   RUN_APPROVAL_INVALID: "conflict",
   RUN_TIMEOUT: "interrupted",

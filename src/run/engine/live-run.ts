@@ -86,6 +86,7 @@ export class LiveRun {
   #used = new Map<string, number>();
   #halt!: (error: unknown) => void;
   #ids = 0;
+  #idStep: number;
 
   constructor({
     log,
@@ -111,6 +112,7 @@ export class LiveRun {
     this.base = base;
     this.limit = limit;
     this.step = base;
+    this.#idStep = base;
     this.usage = { inputTokens: head.inputTokens, outputTokens: head.outputTokens };
     this.messages = head.messages;
     this.#throttleMs = throttleMs ?? 0;
@@ -184,6 +186,7 @@ export class LiveRun {
   enterSegment(base: number): void {
     this.base = base;
     this.enterStep(base, []);
+    this.beginStep(base);
   }
 
   /** Adds the response of a step, and counts its tokens and messages. */
@@ -209,9 +212,11 @@ export class LiveRun {
   }
 
   /** What `find` returns; a follower waits until it returns something or the run ends. */
-  async awaited<T>(find: () => T | undefined): Promise<T | undefined> {
+  async awaited<T>(find: () => T | undefined | Promise<T | undefined>): Promise<T | undefined> {
     for (;;) {
-      const found = find();
+      const looked = find();
+      // A tick more would change the order in which the SDK asks for ids.
+      const found = looked instanceof Promise ? await looked : looked;
       if (found !== undefined || !this.isFollower) return found;
       const head = await requireHead(this.log, this.id);
       if (await this.#refresh(head)) continue;
@@ -255,7 +260,6 @@ export class LiveRun {
     this.step = step;
     this.calls = [...calls];
     this.#used = new Map();
-    this.#ids = 0;
   }
 
   /**
@@ -269,11 +273,21 @@ export class LiveRun {
     return places[Math.min(count, places.length - 1)] ?? this.approved.get(callId);
   }
 
-  /** The ids that the SDK asks for: the same at every replay, also by a fork, and they name the run that took the step. */
+  /** Called when the loop asks for the response of a step: ids that the SDK asks for from now on belong to it. */
+  beginStep(step: number): void {
+    this.#idStep = step;
+    this.#ids = 0;
+  }
+
+  /**
+   * The ids that the SDK asks for. They do not depend on when a part of a response arrives, so they are the same at every
+   * replay, also by a fork, and they name the run that took the step.
+   */
   nextId(): string {
     this.#ids += 1;
-    const shared = this.get(this.step, "response") ?? this.get(0, "input");
-    return `${shared?.holder ?? this.id}.${this.step}.${this.#ids}`;
+    const shared = this.get(this.#idStep, "response") ?? this.get(0, "input");
+    const isShared = this.wasRecorded(this.#idStep, "response") || this.#idStep === 0;
+    return `${(isShared ? shared?.holder : undefined) ?? this.id}.${this.#idStep}.${this.#ids}`;
   }
 
   hasEnded({ step, call }: Place): boolean {

@@ -222,6 +222,9 @@ function endingError(run: LiveRun, error: unknown, caller: Caller): unknown {
   return error;
 }
 
+/** How long to wait before a store that could not be read is asked again. */
+const UNREADABLE_MS = 1000;
+
 /** Takes messages from the inbox, and notices when somebody asks to cancel. */
 export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   const mailbox: Mailbox = { messages: [] };
@@ -240,8 +243,13 @@ export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
     while (!ended.signal.aborted) {
       // Asked for before looking, so that nothing is missed in between.
       const signalled = run.log.journal.signalled(run.id, ended.signal);
-      await look().catch(() => {});
+      const seen = await look().then(
+        () => true,
+        () => false,
+      );
       await signalled.catch(() => {});
+      // A store that cannot be read, or was closed, is asked again later.
+      if (!seen) await run.log.machine.clock.sleep(UNREADABLE_MS, ended.signal);
     }
   };
   if (run.recorder !== undefined) void watch();

@@ -7,6 +7,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { isStorable } from "../log/codec.ts";
 import { entryOf } from "../log/entry.ts";
 import { orStopped } from "../model/stop.ts";
+import { PartPublisher, readLiveParts, remainder, restarted } from "./live-parts.ts";
 import { inputDigest, type LiveRun, never } from "./live-run.ts";
 import {
   callsOf,
@@ -67,6 +68,10 @@ export function durableModel(
       return result as never;
     },
     wrapStream: async ({ doStream, params, model: { provider, modelId } }) => {
+      if (isBehind(run)) {
+        run.beginStep(run.step + 1);
+        return followStream(run, run.step + 1) as never;
+      }
       const { step, old } = await openStep(run);
       if (old !== undefined) return replayStream(run, step, old) as never;
       await beforeCall(run, step, hooks);
@@ -107,6 +112,7 @@ function namedModel(id: string): Model {
 async function openStep(run: LiveRun): Promise<{ step: number; old: RecordedResponse | undefined }> {
   const step = run.step + 1;
   const entry = await run.response(step);
+  run.beginStep(step);
   return { step, old: entry?.value as RecordedResponse | undefined };
 }
 
@@ -187,6 +193,7 @@ function recordedStream(
   { include, hooks, provider, modelId, kept }: StreamContext,
 ) {
   const parts: StreamPart[] = [];
+  const published = new PartPublisher(run, step);
   let characters = 0;
   return new TransformStream<StreamPart, StreamPart>({
     async transform(part, controller) {
@@ -196,9 +203,12 @@ function recordedStream(
       characters += lengthOf(part);
       if (characters > MAX_CHARACTERS) throw endless();
       hooks.activity?.(part);
+      published.add(named);
       if (part.type === "finish") {
         crashPoint("engine.model.streamed");
         await record(run, step, prompt, { provider, modelId, ...kept, parts: compactParts(parts) }, hooks);
+        // The write of the response removes its parts, so none may be written after it.
+        await published.close();
       }
       controller.enqueue(named);
     },
@@ -214,6 +224,55 @@ function endless(): LazarusError {
   return new LazarusError("RUN_MODEL_ENDLESS", `the model's answer exceeds ${MAX_CHARACTERS} characters`, {
     hint: "set a lower maximum output for the model, or shorten the task",
   });
+}
+
+/** Whether a follower waits for a response that its owner may be streaming. */
+function isBehind(run: LiveRun): boolean {
+  return (
+    run.isFollower &&
+    !run.settled &&
+    run.limit === undefined &&
+    run.get(run.step + 1, "response") === undefined
+  );
+}
+
+/** The response of a step for a follower: parts while they are published, and the rest when it is recorded. */
+function followStream(run: LiveRun, step: number) {
+  return { stream: ReadableStream.from(followedParts(run, step)) };
+}
+
+async function* followedParts(run: LiveRun, step: number): AsyncGenerator<StreamPart> {
+  const shown: StreamPart[] = [];
+  let position = 0;
+  let epoch: number | undefined;
+  for (;;) {
+    const news = await run.awaited(async () => {
+      const response = run.get(step, "response");
+      if (response !== undefined) return { response };
+      const live = await readLiveParts(run, step, position);
+      // Parts of another owner may be other words: the recorded response decides.
+      return live !== undefined && live.epoch === (epoch ?? live.epoch) ? { live } : undefined;
+    });
+    if (news === undefined) return;
+    if ("live" in news) {
+      const { live } = news;
+      epoch = live.epoch;
+      position += live.batches.length;
+      for (const part of live.batches.flat()) {
+        shown.push(part);
+        yield part;
+      }
+      continue;
+    }
+    const recorded = news.response.value as RecordedResponse;
+    const rest = remainder(partsOf(recorded), shown);
+    if (rest === undefined) throw restarted(run, step);
+    for (const part of rest) {
+      if (part.type === "finish") await replay(run, step, recorded);
+      yield part;
+    }
+    return;
+  }
 }
 
 /** The step is entered at `finish`, as when it happened: ids that the SDK asks for before belong to the step before. */

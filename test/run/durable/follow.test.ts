@@ -1,4 +1,7 @@
 // A run followed as a stream of UI messages: one message from its beginning, across approvals, processes and deaths.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   createAgentUIStream,
   isStepCount,
@@ -8,12 +11,17 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from "ai";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { systemMachine } from "../../../src/platform/machine.ts";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
+import type { Journal } from "../../../src/run/journal/journal.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { openSqliteJournal } from "../../../src/run/journal/sqlite.ts";
+import { RUNS_DATABASE } from "../../../src/run/journal/sqlite-migrations.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
-import { call, script } from "./models.ts";
+import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";
+import { call, script, USAGE } from "./models.ts";
 import { processesOf } from "./processes.ts";
 
 const QUESTION: UIMessage = { id: "q", role: "user", parts: [{ type: "text", text: "pay bob" }] };
@@ -124,4 +132,120 @@ test("a client that leaves ends its follower", async () => {
   await waits.promise;
   await reader.cancel();
   await Promise.all([ended.promise, read]);
+});
+
+/** An agent whose model writes one word each time it is told to. */
+function writer(journal: Journal, pid: number, words: readonly string[]) {
+  const next: (() => void)[] = [];
+  const model = script(["unused"]);
+  Object.assign(model, {
+    doStream: async () => ({
+      stream: new ReadableStream({
+        async start(controller) {
+          controller.enqueue({ type: "stream-start", warnings: [] });
+          controller.enqueue({ type: "text-start", id: "1" });
+          for (const delta of words) {
+            await new Promise<void>((resolve) => next.push(resolve));
+            controller.enqueue({ type: "text-delta", id: "1", delta });
+          }
+          controller.enqueue({ type: "text-end", id: "1" });
+          controller.enqueue({
+            type: "finish",
+            finishReason: { unified: "stop", raw: "stop" },
+            usage: USAGE,
+          });
+          controller.close();
+        },
+      }),
+    }),
+  });
+  const clock = createSimulatedClock();
+  const machine = { ...processesOf(pid), clock: { ...clock, sleep: systemMachine.clock.sleep } };
+  const store = { log: createRunLog(journal, { machine }) };
+  const agent = durable(new ToolLoopAgent({ id: "writer", model }), { store, recover: false });
+  /** Lets the model write another word, later than the last batch. */
+  const write = async () => {
+    await vi.waitFor(() => expect(next.length).toBeGreaterThan(0));
+    await clock.advance(1000);
+    next.shift()!();
+  };
+  return { agent, write };
+}
+
+async function textOf(chunks: ReadableStream<UIMessageChunk>, seen: { text: string; error?: string }) {
+  for await (const chunk of chunks) {
+    if (chunk.type === "text-delta") seen.text += chunk.delta;
+    if (chunk.type === "error") seen.error = chunk.errorText;
+  }
+}
+
+describe.each(["memory", "sqlite"] as const)("a follower on a %s journal", (kind) => {
+  const opened: Journal[] = [];
+  let directory: string;
+  let open: () => Journal;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "lazarus-follow-"));
+    const memory = createMemoryJournal();
+    open = () => {
+      const path = join(directory, "runs.db");
+      const journal =
+        kind === "memory" ? { ...memory } : openSqliteJournal(systemMachine, path, RUNS_DATABASE);
+      opened.push(journal);
+      return journal;
+    };
+  });
+  afterEach(async () => {
+    for (const journal of opened.splice(0)) await journal[Symbol.asyncDispose]();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test("sees text while it is being generated, and the whole answer once", async () => {
+    const { agent, write } = writer(open(), 1, ["one ", "two ", "three ", "four"]);
+    const answer = agent.stream({ prompt: "count", runId: "r" });
+    await answer;
+    const seen = { text: "" };
+    const follower = await writer(open(), 2, []).agent.follow("r");
+    const all = textOf(follower.toUIMessageStream(), seen);
+    for (const _ of [1, 2, 3]) await write();
+    await vi.waitFor(() => expect(seen.text).toMatch(/^one two /));
+    await write();
+    await all;
+    expect(seen.text).toBe("one two three four");
+    expect((await open().readParts("r", 1, 0)).parts).toEqual([]);
+  });
+
+  test("is told to start over when the model is asked again and says something else", async () => {
+    const first = writer(open(), 1, ["one ", "two ", "three "]);
+    await first.agent.stream({ prompt: "count", runId: "r" });
+    const seen: { text: string; error?: string } = { text: "" };
+    const follower = await writer(open(), 2, []).agent.follow("r");
+    const all = textOf(follower.toUIMessageStream({ onError: (error) => String(error) }), seen);
+    for (const _ of [1, 2]) await first.write();
+    await vi.waitFor(() => expect(seen.text).toMatch(/^one /));
+    // Process 3 believes that process 1 is dead.
+    const third = writer(open(), 3, ["uno "]);
+    const recovered = third.agent.recover();
+    await third.write();
+    await recovered;
+    await all;
+    expect(seen.error).toContain("begun again");
+    await first.write();
+    const again = { text: "" };
+    await textOf((await writer(open(), 4, []).agent.follow("r")).toUIMessageStream(), again);
+    expect(again.text).toBe("uno ");
+  });
+
+  test("never sees a secret that the model writes", async () => {
+    const words = ["password: ", "hunter2-hunter2-hunter2 ", "and more ", "text"];
+    const { agent, write } = writer(open(), 1, words);
+    await agent.stream({ prompt: "count", runId: "r" });
+    const journal = open();
+    const stored: string[] = [];
+    for (const _ of words) {
+      await write();
+      stored.push(...(await journal.readParts("r", 1, 0)).parts);
+    }
+    await vi.waitFor(async () => expect((await journal.readHead("r"))?.status).toBe("completed"));
+    expect(stored.join()).not.toContain("hunter2");
+  });
 });
