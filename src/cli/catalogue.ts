@@ -221,6 +221,11 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "run the input of a run again",
     load: () => import("./commands/runs/rerun.ts"),
   },
+  "runs check": {
+    group: "runs",
+    summary: "would open runs survive a new version of their agent?",
+    load: () => import("./commands/runs/check.ts"),
+  },
   "runs prune": {
     group: "runs",
     summary: "remove runs that ended long ago",

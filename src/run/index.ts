@@ -1,6 +1,7 @@
 // `lazarus/run`: an agent loop that survives its process. Without a store, runs are bounded and kept in memory.
 
 export type { PostgresOptions } from "../platform/postgres.ts";
+export type { CheckedRun } from "./engine/check.ts";
 export {
   type ContinueParameters,
   DurableAgent,

@@ -21,6 +21,7 @@ import type { Lease } from "../model/types.ts";
 import { type ApprovalAnswer, approveRun } from "../operations/approve.ts";
 import { cancelRun } from "../operations/cancel.ts";
 import { type SendOptions, sendToRun } from "../operations/send.ts";
+import { type CheckedRun, checkRuns } from "./check.ts";
 import { follow } from "./follow.ts";
 import type { LiveRun } from "./live-run.ts";
 import { generate, type Loop, stream } from "./loop.ts";
@@ -210,6 +211,11 @@ export class DurableAgent<
     const tick = () => runTicks(this.#log, schedule, (run) => this.enqueue({ ...call, ...run } as never));
     const stop = startWorker(this.#log, tick);
     return { tick, [Symbol.dispose]: stop };
+  }
+
+  /** What would become of the open runs of this agent, without acting: for `lazarus runs check` before a deploy. */
+  check(): Promise<CheckedRun[]> {
+    return checkRuns(this.#log, this.#kind, this.#loop, this.#settings.tools);
   }
 
   /** Continues every run of this agent that is interrupted, answered, due or next in its queue, and waits for them. */

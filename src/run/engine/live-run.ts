@@ -65,6 +65,8 @@ export class LiveRun {
   /** Rejects when the run has to stop for a reason that is not the SDK's to handle. */
   readonly halted: Promise<never>;
   haltedBy: unknown;
+  /** Called with each response that is replayed, and whether the prompt is the one that it answered. */
+  onReplay: ((step: number, wasSame: boolean) => void) | undefined;
   /** False once its record is closed. */
   isOpen = true;
   readonly warnings: string[] = [];

@@ -57,7 +57,7 @@ export function durableModel(
   const middleware: LanguageModelMiddleware = {
     specificationVersion: "v4",
     wrapGenerate: async ({ doGenerate, params, model: { provider, modelId } }) => {
-      const { step, old } = await openStep(run);
+      const { step, old } = await openStep(run, params.prompt);
       if (old !== undefined) return resultOf(await replay(run, step, old)) as never;
       await beforeCall(run, step, hooks);
       const limit = hooks.limit?.(step);
@@ -72,7 +72,7 @@ export function durableModel(
         run.beginStep(run.step + 1);
         return followStream(run, run.step + 1) as never;
       }
-      const { step, old } = await openStep(run);
+      const { step, old } = await openStep(run, params.prompt);
       if (old !== undefined) return replayStream(run, step, old) as never;
       await beforeCall(run, step, hooks);
       const limit = hooks.limit?.(step);
@@ -109,10 +109,14 @@ function namedModel(id: string): Model {
   return (globalThis.AI_SDK_DEFAULT_PROVIDER ?? gateway).languageModel(id);
 }
 
-async function openStep(run: LiveRun): Promise<{ step: number; old: RecordedResponse | undefined }> {
+async function openStep(
+  run: LiveRun,
+  prompt: unknown,
+): Promise<{ step: number; old: RecordedResponse | undefined }> {
   const step = run.step + 1;
   const entry = await run.response(step);
   run.beginStep(step);
+  if (entry !== undefined) run.onReplay?.(step, entry.digest === digestOf(prompt));
   return { step, old: entry?.value as RecordedResponse | undefined };
 }
 
@@ -156,6 +160,11 @@ function trimmed(
   };
 }
 
+/** Digest of a prompt as it is stored. */
+function digestOf(prompt: unknown): string {
+  return inputDigest(prompt).slice(0, DIGEST_LENGTH);
+}
+
 async function record(
   run: LiveRun,
   step: number,
@@ -164,7 +173,7 @@ async function record(
   hooks: ModelHooks,
 ): Promise<void> {
   const entry = entryOf({ step, kind: "response", call: 0 }, storable(run, step, recorded), {
-    digest: inputDigest(prompt).slice(0, DIGEST_LENGTH),
+    digest: digestOf(prompt),
   });
   run.keepResponse(entry, usageOf(recorded));
   run.enterStep(step, callsOf(step, itemsOf(recorded)));
