@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StatementSync } from "node:sqlite";
 import { describe, expect, it, vi } from "vitest";
+import { openBaseline } from "../../src/snapshot/capture/baseline.ts";
 import { TICK_MS } from "../../src/snapshot/pack/torn.ts";
+import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { SEED } from "../seed.ts";
 import { runDirtyProperty } from "./dirty-rounds.ts";
 import { createLab, type Lab, listCell, listTree, removeTree } from "./lab.ts";
@@ -49,6 +51,34 @@ it("walks the cell without the store of the newest checkpoint, and under other e
   const other = lab.with({ document: { snapshot: { exclude: ["b"] } } });
   await other.checkpoint({ dirty: NOTHING });
   expect([...lab.listing().keys()]).not.toContain("worktree/b");
+});
+
+it("brings a store that is behind forward: only what changed since is hashed", async () => {
+  using lab = createLab();
+  const at = (name: string) => join(lab.worktree, name);
+  for (const name of ["a", "b", "c", "d"]) fs.writeFileSync(at(name), name);
+  await lab.checkpoint();
+  const file = statStoreFile(lab.context.cacheDirectory);
+  const before = fs.readFileSync(file);
+  fs.writeFileSync(at("a"), "changed");
+  fs.rmSync(at("b"));
+  fs.writeFileSync(at("new"), "new");
+  const { ref } = await lab.checkpoint();
+  fs.rmSync(file);
+  fs.writeFileSync(file, before);
+  {
+    using baseline = openBaseline(lab.context);
+    // A directory is also racy when it changed right before a scan.
+    const files = baseline.rows.racy().filter((path) => baseline.rows.stat(path)?.type === "file");
+    expect(files.sort()).toEqual(["worktree/a", "worktree/new"]);
+  }
+  fs.writeFileSync(at("a"), "CHANGED");
+  fs.writeFileSync(at("c"), "changed too");
+  const { checkpoint } = await lab.checkpoint({ dirty: dirty("worktree/a") });
+  expect(checkpoint.metadata.parent).toBe(ref.id);
+  const directory = await lab.restored(checkpoint.ref.id);
+  if (canList()) expect(listTree(directory)).toEqual(listCell(lab));
+  expect(checkpoint.metadata.counts).toMatchObject({ files: 4, changed: 2, removed: 0 });
 });
 
 it("captures a database in use with its log, although only one of them is in the set", async () => {

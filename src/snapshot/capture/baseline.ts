@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
+import { bringForward } from "../scan/bring-forward.ts";
 import { type ChangedRows, rowsFromListing } from "../scan/changed-rows.ts";
 import { NO_ROWS, type StatRows } from "../scan/stat-rows.ts";
 import { openStatStore, StatStoreError, saveRows, statStoreFile } from "../scan/stat-store.ts";
@@ -50,14 +51,27 @@ function openRows(
   const file = statStoreFile(context.cacheDirectory);
   const store = openStatStore(context.machine, file, digestsOf(head.layers), isRepeated);
   if (store === undefined) return { ...NOTHING, rows: readRows(context, head) };
-  return { rows: store, [Symbol.dispose]: () => store[Symbol.dispose]() };
+  const dispose = () => store[Symbol.dispose]();
+  const later = head.layers.slice(store.layers.length);
+  if (later.length === 0) return { rows: store, [Symbol.dispose]: dispose };
+  try {
+    const tables = later.map((layer) => readToc(layerSource(context.vault, layer)));
+    return { rows: bringForward(store, tables, skippedPaths(head)), [Symbol.dispose]: dispose };
+  } catch (error) {
+    dispose();
+    if (!(error instanceof StatStoreError)) throw error;
+    return { ...NOTHING, rows: readRows(context, head) };
+  }
+}
+
+function skippedPaths({ metadata }: Checkpoint): string[] {
+  return metadata.flaws.filter(({ kind }) => kind === "skipped").map(({ path }) => path);
 }
 
 /** The rows of a checkpoint without its stat store: everything will be hashed. */
-export function readRows(context: MissionContext, { layers, metadata }: Checkpoint): ChangedRows {
-  using contents = openContents(context.vault, layers);
-  const skipped = metadata.flaws.filter(({ kind }) => kind === "skipped").map(({ path }) => path);
-  return rowsFromListing(contents.listing, skipped);
+export function readRows(context: MissionContext, head: Checkpoint): ChangedRows {
+  using contents = openContents(context.vault, head.layers);
+  return rowsFromListing(contents.listing, skippedPaths(head));
 }
 
 /** The stat of each layer file that this process has checked: the pit builds on the same layers again and again. */

@@ -26,6 +26,7 @@ import {
   type PathChanges,
   updateIndex,
 } from "./private-index.ts";
+import { readHead } from "./read-head.ts";
 
 export interface GitRequest {
   readonly worktree: string;
@@ -108,6 +109,9 @@ export async function readGitPosition(
 ): Promise<GitPosition> {
   const position = { status: "none", ...NO_POSITION } as const;
   if (statOfGit(worktree) === undefined) return { ...position, note: NOT_A_REPOSITORY };
+  const own = ownGitDirectory(worktree);
+  const read = own === undefined ? undefined : readHead(own);
+  if (read !== undefined) return { ...position, ...why, ...read };
   const found = await findRepository(
     (args, extra = {}) => git(worktree, args, { environment, ...extra }),
     undefined,

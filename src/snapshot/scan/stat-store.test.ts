@@ -81,6 +81,10 @@ it("changes only what differs, and describes the layers of the last save", () =>
     save(rows, "l1", "l2");
   }
   expect(open(false, "l1")).toBe(undefined);
+  {
+    using behind = open(false, "l1", "l2", "l3")!;
+    expect(behind.layers).toEqual(["l1", "l2"]);
+  }
   using store = open(false, "l1", "l2")!;
   expect(pathsBelow(store, ".").sort()).toEqual(["a", "a/n", "d", "d/b"]);
   expect([store.totals, countRows(store)]).toEqual([{ files: 2, directories: 3, others: 0, bytes: 55 }, 5]);

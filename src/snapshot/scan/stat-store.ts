@@ -79,7 +79,10 @@ export function statStoreFile(cacheDirectory: string): string {
   return join(cacheDirectory, "stat-store.db");
 }
 
-/** Undefined when the store is lost, damaged, or describes other layers. `isKept`: it stays open for the next checkpoint. */
+/**
+ * Undefined when the store is lost or damaged, or describes other layers than these or the first of them. `isKept`: it stays
+ * open for the next checkpoint.
+ */
 export function openStatStore(
   machine: Machine,
   file: string,
@@ -91,7 +94,7 @@ export function openStatStore(
   try {
     database = takeKept(file) ?? open(machine, file);
     const store = new StatStore(database, isKept ? file : undefined);
-    if (store.layers === JSON.stringify(layers)) return store;
+    if (store.layers.length > 0 && store.layers.every((digest, i) => digest === layers[i])) return store;
   } catch {
     // Replaced by the next checkpoint.
   }
@@ -121,8 +124,8 @@ function open(machine: Machine, file: string): DatabaseSync {
 }
 
 export class StatStore implements StatRows, Disposable {
-  /** JSON list of the digests of the layers that the rows describe; empty in a new store. */
-  readonly layers: string;
+  /** Digests of the layers that the rows describe; empty in a new store. */
+  readonly layers: readonly string[];
   readonly rules: string;
   readonly totals: Totals;
   private readonly database: DatabaseSync;
@@ -137,8 +140,8 @@ export class StatStore implements StatRows, Disposable {
     // One state for every question, also for a reader without the vault's lock.
     database.exec("BEGIN");
     const [meta] = this.all("SELECT layers, rules, files, directories, others, bytes FROM meta");
-    const [layers = "", rules = "", files = 0, directories = 0, others = 0, bytes = 0] = meta ?? [];
-    this.layers = String(layers);
+    const [layers = "[]", rules = "", files = 0, directories = 0, others = 0, bytes = 0] = meta ?? [];
+    this.layers = reading(() => JSON.parse(String(layers)));
     this.rules = String(rules);
     this.totals = {
       files: Number(files),
@@ -261,7 +264,7 @@ export class StatStore implements StatRows, Disposable {
   private idOf(path: string): number | undefined {
     const known = this.directoryIds.get(path);
     // A new store has no directories but those that were just added.
-    if (known !== undefined || this.layers === "") return known;
+    if (known !== undefined || this.layers.length === 0) return known;
     const [row] = this.all("SELECT id FROM directories WHERE path = ?", encodeText(path));
     if (row === undefined) return undefined;
     this.directoryIds.set(path, Number(row[0]));
