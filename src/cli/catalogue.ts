@@ -233,6 +233,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   events: {
     group: "agents",
+    rare: true,
     summary: "show the event log",
     load: () => import("./commands/setup/events.ts"),
   },
