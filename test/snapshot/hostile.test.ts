@@ -245,16 +245,16 @@ describe("an import refuses", () => {
   });
 
   it.each([
-    ["archive.tar.bz2", "425a6839314159265359", "bzip2", "bzip2 -dc"],
-    ["archive.tar.xz", "fd377a585a000004e6d6b446", "xz", "xz -dc"],
-    ["it's.zip", "504b0304140000000800", "zip", "unzip -q"],
-    ["archive.7z", "377abcaf271c0004", "7-Zip", "7z x"],
-  ])("%s, and says how to convert it", async (name, magic, format, command) => {
+    ["archive.tar.bz2", "425a6839314159265359", "a bzip2", "bzip2 -dc"],
+    ["archive.tar.xz", "fd377a585a000004e6d6b446", "an xz", "xz -dc"],
+    ["it's.zip", "504b0304140000000800", "a zip", "unzip -q"],
+    ["archive.7z", "377abcaf271c0004", "a 7-Zip", "7z x"],
+  ])("%s, and says how to convert it", async (name, magic, what, command) => {
     const file = join(home, name);
     writeFileSync(file, Buffer.concat([Buffer.from(magic, "hex"), Buffer.alloc(2000, 7)]));
     const error = await importArchive(file).catch((each) => each);
     expect(error).toMatchObject({ code: "ARCHIVE_UNSUPPORTED", kind: "unsupported" });
-    expect(error.message).toContain(`is a ${format} archive`);
+    expect(error.message).toContain(`is ${what} archive`);
     expect(error.hint).toContain(command);
     expect(error.hint).toContain("lazarus import");
     expect(existsSync(context.cellRoot)).toBe(false);

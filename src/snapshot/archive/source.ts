@@ -107,21 +107,21 @@ function damagedArchive(file: string, error: unknown): unknown {
 
 /** Formats that are recognized but not read: how they start, and the command that unpacks them. */
 const FOREIGN: readonly {
-  readonly format: string;
+  readonly what: string;
   readonly magic: string;
   readonly convert: (file: string) => string;
 }[] = [
-  { format: "bzip2", magic: "425a68", convert: (file) => `bzip2 -dc ${file} > cell.tar` },
-  { format: "xz", magic: "fd377a585a00", convert: (file) => `xz -dc ${file} > cell.tar` },
-  { format: "zip", magic: "504b0304", convert: (file) => `unzip -q ${file} -d cell && ${PACK}` },
-  { format: "7-Zip", magic: "377abcaf271c", convert: (file) => `7z x ${file} -ocell && ${PACK}` },
+  { what: "a bzip2", magic: "425a68", convert: (file) => `bzip2 -dc ${file} > cell.tar` },
+  { what: "an xz", magic: "fd377a585a00", convert: (file) => `xz -dc ${file} > cell.tar` },
+  { what: "a zip", magic: "504b0304", convert: (file) => `unzip -q ${file} -d cell && ${PACK}` },
+  { what: "a 7-Zip", magic: "377abcaf271c", convert: (file) => `7z x ${file} -ocell && ${PACK}` },
 ];
 const PACK = "tar -C cell -cf cell.tar .";
 
 function refuseForeign(file: string, magic: Buffer): void {
   const found = FOREIGN.find((each) => magic.toString("hex").startsWith(each.magic));
   if (found === undefined) return;
-  const message = `${file} is a ${found.format} archive, which Lazarus does not read; nothing was imported`;
+  const message = `${file} is ${found.what} archive, which Lazarus does not read; nothing was imported`;
   const hint = `${found.convert(shellWord(file))} && lazarus import cell.tar --mission NAME`;
   throw new LazarusError("ARCHIVE_UNSUPPORTED", message, { hint });
 }
