@@ -79,7 +79,7 @@ export async function runAlerts(
       const plan = planAlerts(log, settings.rules, new Set(running.keys()), clock.nowMs());
       for (const attempt of plan.givenUp) record(context, attempt, "given-up", "too many attempts");
       for (const attempt of plan.due.slice(0, Math.max(0, MAX_CONCURRENT - running.size))) start(attempt);
-      log = dropSettled(log, plan);
+      log = dropClosed(log, plan);
     } catch (error) {
       context.log(`alerts: ${messageOf(error)}`);
     }
@@ -157,9 +157,9 @@ function record(
   context.events.emit("event", recorded);
 }
 
-/** Forgets settled events and the deliveries that belong to them. */
-function dropSettled(log: readonly Event[], { settled }: AlertPlan): Event[] {
-  const open = log.filter(({ seq, kind }) => kind !== "delivery" && !settled.has(seq));
+/** Forgets closed events and the deliveries that belong to them. */
+function dropClosed(log: readonly Event[], { closed }: AlertPlan): Event[] {
+  const open = log.filter(({ seq, kind }) => kind !== "delivery" && !closed.has(seq));
   const openSeqs = new Set(open.map(({ seq }) => seq));
   return log.filter(({ seq, kind, data }) => openSeqs.has(kind === "delivery" ? Number(data.event) : seq));
 }

@@ -39,7 +39,7 @@ export interface AlertPlan {
   /** When the next retry is due; undefined when there is none. */
   readonly nextAtMs: number | undefined;
   /** The `seq` of events that need no further attempt. */
-  readonly settled: ReadonlySet<number>;
+  readonly closed: ReadonlySet<number>;
 }
 
 /** The pause after each failure. After the last one, the event is given up for this target. */
@@ -65,7 +65,7 @@ export function planAlerts(
   }
   const due: Attempt[] = [];
   const givenUp: Attempt[] = [];
-  const settled = new Set<number>();
+  const closed = new Set<number>();
   let nextAtMs: number | undefined;
   for (const event of log) {
     if (event.kind === "delivery" || !rules.kinds.includes(event.kind)) continue;
@@ -82,9 +82,9 @@ export function planAlerts(
       else if (verdict === "give-up") givenUp.push({ event, target, attempt: attempt - 1, repeat });
       else if (verdict !== "wait") nextAtMs = Math.min(nextAtMs ?? verdict, verdict);
     }
-    if (!open) settled.add(event.seq);
+    if (!open) closed.add(event.seq);
   }
-  return { due, givenUp, nextAtMs, settled };
+  return { due, givenUp, nextAtMs, closed };
 }
 
 function classifyDelivery(

@@ -36,15 +36,15 @@ const entry = (
   data: { target: "command", attempt: 1, problem: null, ...data },
 });
 const plan = (log: readonly Event[], rules = RULES, running: ReadonlySet<string> = NOTHING) => {
-  const { due, givenUp, nextAtMs, settled } = planAlerts(log, rules, running, NOW);
+  const { due, givenUp, nextAtMs, closed } = planAlerts(log, rules, running, NOW);
   return {
     due: due.map(({ event, target, attempt, repeat }) => [event.seq, target, attempt, repeat]),
     givenUp: givenUp.map(({ event }) => event.seq),
     nextInMs: nextAtMs === undefined ? undefined : nextAtMs - NOW,
-    settled: [...settled],
+    closed: [...closed],
   };
 };
-const idle = { due: [], givenUp: [], nextInMs: undefined, settled: [] as number[] };
+const idle = { due: [], givenUp: [], nextInMs: undefined, closed: [] as number[] };
 
 describe("planAlerts", () => {
   it("sends each configured kind of event to each target", () => {
@@ -58,11 +58,11 @@ describe("planAlerts", () => {
   });
 
   it("sends nothing twice", () => {
-    expect(plan([raise(1), entry(2, { event: 1, state: "delivered" })])).toEqual({ ...idle, settled: [1] });
+    expect(plan([raise(1), entry(2, { event: 1, state: "delivered" })])).toEqual({ ...idle, closed: [1] });
   });
 
   it("does not send old events", () => {
-    expect(plan([raise(1, 3_600_001)])).toEqual({ ...idle, settled: [1] });
+    expect(plan([raise(1, 3_600_001)])).toEqual({ ...idle, closed: [1] });
     expect(plan([raise(1, 3_600_000)]).due).toHaveLength(1);
   });
 
@@ -74,7 +74,7 @@ describe("planAlerts", () => {
     expect(failed(2, 0).nextInMs).toBe(30_000);
     expect(failed(5, 0).nextInMs).toBe(1_800_000);
     expect(failed(MAX_ATTEMPTS, 0).givenUp).toEqual([1]);
-    expect(plan([raise(1), entry(2, { event: 1, state: "given-up" })])).toEqual({ ...idle, settled: [1] });
+    expect(plan([raise(1), entry(2, { event: 1, state: "given-up" })])).toEqual({ ...idle, closed: [1] });
   });
 
   it("skips running attempts, and repeats interrupted ones with a mark", () => {
@@ -91,8 +91,8 @@ describe("planAlerts", () => {
         let plain = 0;
         let sent = 0;
         for (let step = 0; step < 60; step += 1) {
-          const { due, givenUp, nextAtMs, settled } = planAlerts(log, RULES, NOTHING, nowMs);
-          if (settled.has(1)) return sent <= MAX_ATTEMPTS && plain <= 1;
+          const { due, givenUp, nextAtMs, closed } = planAlerts(log, RULES, NOTHING, nowMs);
+          if (closed.has(1)) return sent <= MAX_ATTEMPTS && plain <= 1;
           for (const { attempt } of givenUp)
             log.push(entry(log.length + 1, { event: 1, state: "given-up", attempt }));
           for (const { attempt, repeat } of due) {

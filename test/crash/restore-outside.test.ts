@@ -42,7 +42,7 @@ afterAll(() => {
     if (directory !== undefined) fs.rmSync(directory, { recursive: true, force: true });
 });
 
-interface Scene extends Disposable {
+interface Fixture extends Disposable {
   readonly world: World;
   readonly first: string;
   readonly before: Map<string, string>;
@@ -60,7 +60,7 @@ function recordBoth(world: World): Map<string, string> {
 
 let count = 0;
 
-async function createScene({ root, mode }: Place): Promise<Scene> {
+async function createFixture({ root, mode }: Place): Promise<Fixture> {
   count += 1;
   const home = fs.mkdtempSync(join(base, "home-"));
   const world = await createOutsideWorld(home, join(root, `${count}`, "project"));
@@ -112,18 +112,18 @@ describe.concurrent("a restore of a worktree outside the cell, killed with SIGKI
   for (const point of points.filter((name) => !ELSEWHERE.test(name))) {
     it(`at ${point}: the next checkpoint captures the old or the new state`, async () => {
       for (const place of places()) {
-        using scene = await createScene(place);
-        const { world, first, before, after } = scene;
+        using fixture = await createFixture(place);
+        const { world, first, before, after } = fixture;
         expect(await kill(point, world.directory, "restore", first), `${point} is never reached`).toBe(
           "SIGKILL",
         );
         const isJournalled = fs.existsSync(world.context.vault.journalFile);
         expect((await takeCheckpoint(world.reopen(), { reason: "manual" })).flaws).toEqual([]);
-        const [fromOld, fromNew] = [before, after].map((each) => differences(each, scene.see()));
+        const [fromOld, fromNew] = [before, after].map((each) => differences(each, fixture.see()));
         if (isJournalled || fromOld!.length > 0) expect(fromNew).toEqual([]);
         expectNoTraces(world);
         if (fromNew!.length === 0) await undoRestore(world.reopen());
-        expect(differences(before, scene.see())).toEqual([]);
+        expect(differences(before, fixture.see())).toEqual([]);
         expect((await verifyVault(world.context.vault, { deep: true })).findings).toEqual([]);
       }
     });
@@ -131,8 +131,8 @@ describe.concurrent("a restore of a worktree outside the cell, killed with SIGKI
 
   it("with the staging directories removed, as by a reboot: the files come from the vault", async () => {
     for (const place of places()) {
-      using scene = await createScene(place);
-      const { world, first, after } = scene;
+      using fixture = await createFixture(place);
+      const { world, first, after } = fixture;
       await kill("snapshot.restore.placed#2", world.directory, "restore", first);
       for (const directory of [
         join(world.cell, ".."),
@@ -143,13 +143,13 @@ describe.concurrent("a restore of a worktree outside the cell, killed with SIGKI
           fs.rmSync(join(directory, name), { recursive: true });
       const { finished } = await restoreCell(world.reopen(), { checkpoint: first });
       expect(finished?.flaws).toEqual([]);
-      expect(differences(after, scene.see())).toEqual([]);
+      expect(differences(after, fixture.see())).toEqual([]);
     }
   });
 
   it("with another directory in its place: nothing is written there, and the right one is finished later", async () => {
-    using scene = await createScene({ root: base, mode: 0o755 });
-    const { world, first, after } = scene;
+    using fixture = await createFixture({ root: base, mode: 0o755 });
+    const { world, first, after } = fixture;
     const worktree = world.path("worktree");
     await kill("snapshot.restore.placed#2", world.directory, "restore", first);
     fs.renameSync(worktree, `${worktree}-moved`);
@@ -161,12 +161,12 @@ describe.concurrent("a restore of a worktree outside the cell, killed with SIGKI
     fs.rmdirSync(worktree);
     fs.renameSync(`${worktree}-moved`, worktree);
     expect((await takeCheckpoint(world.reopen(), { reason: "manual" })).flaws).toEqual([]);
-    expect(differences(after, scene.see())).toEqual([]);
+    expect(differences(after, fixture.see())).toEqual([]);
   });
 
   it("with the directory moved: confirming the move finishes the restore there", async () => {
-    using scene = await createScene({ root: base, mode: 0o755 });
-    const { world, first } = scene;
+    using fixture = await createFixture({ root: base, mode: 0o755 });
+    const { world, first } = fixture;
     const worktree = world.path("worktree");
     await kill("snapshot.restore.placed#2", world.directory, "restore", first);
     fs.renameSync(worktree, `${worktree}-moved`);
@@ -181,12 +181,12 @@ describe.concurrent("a restore of a worktree that is missing, killed with SIGKIL
   for (const point of points.filter((name) => name.startsWith("snapshot.restore.worktree-"))) {
     it(`at ${point}: repeated, it rebuilds the directory`, async () => {
       for (const place of places()) {
-        using scene = await createScene(place);
-        const { world, first, after } = scene;
+        using fixture = await createFixture(place);
+        const { world, first, after } = fixture;
         fs.rmSync(world.path("worktree"), { recursive: true });
         expect(await kill(point, world.directory, "restore", first)).toBe("SIGKILL");
         await restoreCell(world.reopen(), { checkpoint: first });
-        expect(differences(after, scene.see())).toEqual([]);
+        expect(differences(after, fixture.see())).toEqual([]);
       }
     });
   }

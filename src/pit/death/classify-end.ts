@@ -6,7 +6,7 @@ import type { Exit } from "../../cell/life.ts";
 import type { OpenCall } from "../record/conversation.ts";
 import type { Evidence, FailureClass, MissionRecord, RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
-import { lastWords } from "./log-tail.ts";
+import { lastLogLines } from "./log-tail.ts";
 import type { Pattern, Search, Words } from "./match-patterns.ts";
 import { parseReset, quotaResetMs, retryAfterMs } from "./quota.ts";
 
@@ -108,11 +108,11 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
     noticed_ms: nowMs,
     fingerprint: fingerprint(
       [kind, String(exitCode), String(signal), cause],
-      lastWords(facts.logTail, FINGERPRINT_LINES),
+      lastLogLines(facts.logTail, FINGERPRINT_LINES),
     ),
     quota_reset_ms: failure === "quota" && words !== undefined ? resetMs(words, facts) : null,
     evidence,
-    last_words: lastWords(facts.logTail, TAIL_LINES_KEPT),
+    last_words: lastLogLines(facts.logTail, TAIL_LINES_KEPT),
     leftovers: (exit?.leftovers ?? 0) + facts.orphans,
     ...(facts.report === undefined ? {} : { open_calls: facts.report.openCalls, turn: facts.report.turn }),
   };

@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { lastWords, readLogTail } from "./log-tail.ts";
+import { lastLogLines, readLogTail } from "./log-tail.ts";
 
 let directory: string;
 let log: string;
@@ -63,10 +63,14 @@ describe("the lines that say why a program ended", () => {
     "Node.js v24.0.0",
   ];
   test("are the last ones with the message of the exception", () => {
-    expect(lastWords(node, 3)).toEqual(["Error: connect ECONNREFUSED 127.0.0.1:9", "}", "Node.js v24.0.0"]);
-    expect(lastWords(node, 1)).toEqual(["Error: connect ECONNREFUSED 127.0.0.1:9"]);
-    expect(lastWords(["a", "", "b", "c"], 2)).toEqual(["b", "c"]);
-    expect(lastWords([], 2)).toEqual([]);
+    expect(lastLogLines(node, 3)).toEqual([
+      "Error: connect ECONNREFUSED 127.0.0.1:9",
+      "}",
+      "Node.js v24.0.0",
+    ]);
+    expect(lastLogLines(node, 1)).toEqual(["Error: connect ECONNREFUSED 127.0.0.1:9"]);
+    expect(lastLogLines(["a", "", "b", "c"], 2)).toEqual(["b", "c"]);
+    expect(lastLogLines([], 2)).toEqual([]);
   });
   test("are not lost behind a long stack trace", () => {
     const frames = Array.from({ length: 300 }, (_, n) => `    at f (/app/deep.js:${n}:1)`);

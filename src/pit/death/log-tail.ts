@@ -56,9 +56,9 @@ const MESSAGE =
   /^(?:Uncaught )?[\w.$]*(?:Error|Exception)\b.*:|^panic: |^thread '.*' panicked|^fatal(?: error)?: /i;
 
 /** The last `count` lines. The message of the last exception is always among them: details may follow it. */
-export function lastWords(lines: readonly string[], count: number): string[] {
-  const spoken = lines.filter((line) => line.trim() !== "");
-  const message = spoken.findLastIndex((line) => MESSAGE.test(line));
-  if (message === -1 || message >= spoken.length - count) return spoken.slice(-count);
-  return [spoken[message]!, ...(count > 1 ? spoken.slice(1 - count) : [])];
+export function lastLogLines(lines: readonly string[], count: number): string[] {
+  const filled = lines.filter((line) => line.trim() !== "");
+  const message = filled.findLastIndex((line) => MESSAGE.test(line));
+  if (message === -1 || message >= filled.length - count) return filled.slice(-count);
+  return [filled[message]!, ...(count > 1 ? filled.slice(1 - count) : [])];
 }

@@ -4,7 +4,7 @@ import { commandsForMissingCell, describeEnd, formatDuration, hasFailedCheckpoin
 import { unansweredCalls } from "../record/conversation.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
-import { lastWords } from "./log-tail.ts";
+import { lastLogLines } from "./log-tail.ts";
 import { BY_USER } from "./policy.ts";
 
 export interface PostMortem {
@@ -114,7 +114,7 @@ function explainUnhandled(
 const LINES_SHOWN = 5;
 
 function logTail(end: RecordedEnd): readonly string[] {
-  return end.kind === "departure" ? [] : lastWords(end.last_words, LINES_SHOWN);
+  return end.kind === "departure" ? [] : lastLogLines(end.last_words, LINES_SHOWN);
 }
 
 function headline(record: MissionRecord, end: RecordedEnd): string {
