@@ -14,6 +14,7 @@ import {
 import { startPostgres } from "../test/run/postgres-server.ts";
 import { createScriptedModel } from "../test/run/scripted-model.ts";
 import { type Bench, median, type Score } from "./harness.ts";
+import { measureManyRuns } from "./run/many-runs.ts";
 import { openStockSaver } from "./run/stock-saver.ts";
 import { beginSteps, runGraph, saveSteps, twoKilobytes } from "./run/workload.ts";
 
@@ -26,7 +27,8 @@ export const bench: Bench = {
 what LangGraph's SQLite saver adds to the same step of a ${STEPS}-step conversation, and our saver with theirs on the same graph,
 minus the time of the graph without a saver. A step saved by theirs survives its process but not a power cut, because it
 commits without syncing the disk. Ours syncs unless it is opened with \`survives: "kill"\`; the first rows compare equal guarantees.
-On PostgreSQL a step is compared with one committed insert of the same bytes on the same server. Other figures are compared with their goal.`,
+Runs on PostgreSQL are compared with DBOS, where a step of the agent is two steps of a workflow: the response of the model and the
+result of its tool. On PostgreSQL a step is also compared with one committed insert of the same bytes on the same server. Other figures are compared with their goal.`,
   async prepare(directory) {
     const fresh = (name: string) => join(mkdtempSync(join(directory, `${name}-`)), `${name}.db`);
     return [
@@ -34,6 +36,7 @@ On PostgreSQL a step is compared with one committed insert of the same bytes on 
       { name: "graph", measure: () => measureGraph(fresh) },
       { name: "PostgreSQL", measure: () => measurePostgres() },
       { name: "many runs", measure: () => measureMany(fresh) },
+      { name: "DBOS", measure: () => measureManyRuns() },
     ];
   },
 };
