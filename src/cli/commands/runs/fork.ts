@@ -33,22 +33,12 @@ export const command = defineCommand({
     const { store, runId } = await findRun(context, options, args.run);
     await using opened = store;
     const { id, with: agentId } = options;
-    const head = await opened.log.journal.readHead(runId);
-    if (head?.format === 1) {
-      const fork = await opened.fork(runId, options.at);
-      const { forkOf, forkStep } = fork;
-      return reportFork(context, options, { head: { id: fork.runId, forkOf, forkStep }, happened: [] });
-    }
     return reportFork(context, options, await forkRun(opened.log, runId, options.at, { runId: id, agentId }));
   },
 });
 
-interface NewRun extends Pick<Fork, "happened"> {
-  readonly head: Pick<Fork["head"], "id" | "forkOf" | "forkStep">;
-}
-
 /** Prints a new run, and what the original did after the shared steps. */
-export function reportFork(context: CliContext, choice: StoreChoice, { head, happened }: NewRun): number {
+export function reportFork(context: CliContext, choice: StoreChoice, { head, happened }: Fork): number {
   const { id, forkOf, forkStep } = head;
   const effects = happened.map(({ id: effect, tool, state }) => ({ id: effect, tool, state }));
   context.emit(

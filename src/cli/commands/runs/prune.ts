@@ -34,7 +34,6 @@ export const command = defineCommand({
       try {
         await using store = await openStore(context, place);
         const policy = { olderThanMs: days * DAY_MS, keepLast: keep };
-        if (statuses === undefined) removed.push(...(await store.prune(policy)).removed);
         removed.push(...(await pruneRuns(store.log, { ...policy, statuses })).removed);
       } catch (error) {
         // An unreadable store does not stop the others; if it is the only one, the command fails.

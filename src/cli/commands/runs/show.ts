@@ -23,8 +23,7 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const { store, runId } = await findRun(context, options, args.run);
     await using opened = store;
-    const isOld = (await opened.log.journal.readHead(runId))?.format === 1;
-    const record = (await (isOld ? opened.load(runId) : readRecord(opened.log, runId)))!;
+    const record = (await readRecord(opened.log, runId))!;
     const view = await showRun(opened.log, runId);
     const { summary, waits, inbox, children, totalUsage } = view;
     const { thread, caller, queue, priority, wakeMs, cancelMs } = summary;
