@@ -172,9 +172,10 @@ describe.each(names)("%s", (name) => {
       readFileSync(join(real.world.missions, MISSION, "conversation", "session.json"), "utf8"),
     ).session as string;
     real.model.think(3);
+    const OPENCODE_DB = join(real.world.missions, MISSION, "state", "opencode", "opencode.db");
     const other = spawn(name, [...AGENTS[name]!.resume("go on", session)], {
       cwd: real.work,
-      env: real.env,
+      env: { ...real.env, OPENCODE_DB },
       stdio: "ignore",
       detached: true,
     });
