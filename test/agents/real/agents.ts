@@ -13,6 +13,8 @@ export interface RealAgent {
   readonly waits: "itself" | "reset" | "silent";
   /** It cannot be resumed without a terminal, so it starts over and is told what was done. */
   readonly restarts?: boolean;
+  /** Its conversation is in a database that other sessions share: it is neither restored nor damaged here. */
+  readonly isShared?: boolean;
   /** It makes the conversation shorter instead of giving up. */
   readonly compacts?: boolean;
   /** Its hooks work only when they are installed. */
@@ -138,6 +140,7 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
     args: (prompt) => ["agent", "--local", "--session-id", "main", "-m", prompt],
     resume: (prompt, id = "nobody") => ["agent", "--local", "--session-id", id, "-m", prompt],
     waits: "itself",
+    isShared: true,
     env: NO_FILES,
     files: (url, apiKey, work) => ({
       ".openclaw/openclaw.json": JSON.stringify({

@@ -11,7 +11,13 @@ import { installAgent, VERSIONS } from "./install.ts";
 import { createRealWorld, MISSION, type RealWorld, STEPS, TRANSCRIPTS } from "./real-world.ts";
 import { keepResult } from "./results.ts";
 
-const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).split(",").includes(name));
+/** Cline and OpenClaw have no conversation that can be resumed without a terminal, or damaged without others. */
+const names = Object.keys(AGENTS).filter(
+  (name) =>
+    !AGENTS[name]!.restarts &&
+    !AGENTS[name]!.isShared &&
+    (process.env.AGENTS ?? name).split(",").includes(name),
+);
 const ALL_ONCE = Object.fromEntries(Array.from({ length: STEPS }, (_, index) => [String(index + 1), 1]));
 const OUTAGE_MS = 60_000;
 const RESET_SECONDS = 600;
