@@ -149,8 +149,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       }
       try {
         makeDirectory(machine.disk, blobDirectory);
-        rmSync(scratch, { recursive: true, force: true });
-        makeDirectory(machine.disk, scratch);
+        prepareScratch(machine.disk, scratch);
         prepareLayout(machine.disk, root, blobNames().length === 0);
       } catch (error) {
         lock[Symbol.dispose]();
@@ -159,6 +158,12 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       return lock;
     },
   };
+}
+
+/** Usually it is empty: to remove it and make it again would cost every live point two syncs. */
+function prepareScratch(disk: Disk, scratch: string): void {
+  makeDirectory(disk, scratch);
+  for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true, force: true });
 }
 
 /** Only before the first blob: a missing index in a vault with blobs was lost and must not be replaced. */
