@@ -78,8 +78,8 @@ export const library = {
 /**
  * The command line. Loading a chunk costs half a millisecond, so there are few: what every command needs is one (these
  * modules and, by themselves, all their static imports), and so is what an agent calls between its steps. Code that many
- * commands share is one more: `stop` loads 14 files instead of 78 and takes 55 ms of CPU instead of 75, and a pit starts
- * in 120 ms instead of 160. The rest comes per command.
+ * commands share is one more: `stop` loads 14 files instead of 78 and takes about 58 ms of CPU instead of 76, and
+ * a pit takes 130 to 150 ms instead of 170 to 180 until it has started. The rest comes per command.
  */
 export const commandLine = {
   ...common,

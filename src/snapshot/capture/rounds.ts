@@ -12,8 +12,8 @@ import { createMatcher } from "../path-patterns.ts";
 import type { ChangedRows } from "../scan/changed-rows.ts";
 import type { Survey } from "../scan/found.ts";
 import { nextRows } from "../scan/next-rows.ts";
+import { findMoved } from "./find-moved.ts";
 import { findGitRaces, NO_RACES } from "./git-races.ts";
-import { findMoved } from "./settle.ts";
 import { excludedPatterns, type Scan, type SurveyOptions, scanCell, surveyChanges } from "./survey.ts";
 
 const MAX_ROUNDS = 3;
