@@ -31,7 +31,15 @@ import { createScriptedModel } from "./scripted-model.ts";
 
 const anything = jsonSchema({ type: "object" }) as FlexibleSchema<Record<string, unknown>>;
 
-test.each(["output", "stopWhen", "prepareStep", "onStepEnd"])("%s is refused by name", async (name) => {
+const NOT_APPLIED = [
+  "output",
+  "stopWhen",
+  "prepareStep",
+  "onStepEnd",
+  "onToolExecutionStart",
+  "experimental_x",
+];
+test.each(NOT_APPLIED)("%s is refused by name", async (name) => {
   let paid = 0;
   const agent = {
     id: "a",

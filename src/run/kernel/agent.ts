@@ -118,11 +118,9 @@ export const MODEL_SETTINGS = [
   ],
   ...["seed", "headers", "providerOptions", "toolChoice", "activeTools", "toolApproval"],
 ] as const satisfies readonly (keyof ModelSettings)[];
-/** Settings of the AI SDK that an executor would silently drop. */
-const SDK_SETTINGS = [
-  ...["stopWhen", "prepareStep", "prepareCall", "output", "repairToolCall", "telemetry"],
-  ...["onStepEnd", "onStepFinish", "onEnd", "onFinish"],
-] as const;
+/** Settings of the AI SDK that an executor would silently drop: these, all callbacks and everything experimental. */
+const SDK_SETTINGS =
+  /^(?:stopWhen|prepareStep|prepareCall|output|repairToolCall|telemetry|on[A-Z].*|experimental_.*)$/;
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/;
 
 /** Whether a value is a valid agent id. */
@@ -150,9 +148,9 @@ export function checkAgent(agent: Agent): void {
     }
   }
   for (const part of [agent, ...(agent.phases ?? [])]) {
-    const ignored = SDK_SETTINGS.find(
-      (name) => (part as unknown as Record<string, unknown>)[name] !== undefined,
-    );
+    const [ignored] = Object.entries(part).find(([name, value]) => {
+      return value !== undefined && SDK_SETTINGS.test(name);
+    }) ?? [undefined];
     if (ignored === undefined) continue;
     throw invalid(
       `sets ${ignored}, which an executor does not apply`,

@@ -50,6 +50,10 @@ describe("findCheckpoint", () => {
     expect(find(undefined)).toBe("cccccc");
   });
 
+  it("takes the last one of the index for the latest, also after the clock was set back", () => {
+    expect(find("latest", [...REFS, ref("20261115-100000-eeeeee", NOON - 2 * HOUR_MS)])).toBe("eeeeee");
+  });
+
   it("finds a safety checkpoint only by id, unless there is no other", () => {
     expect(find("20261115-120001")).toBe("dddddd");
     expect(find("now")).toBe("cccccc");
