@@ -25,6 +25,12 @@ export interface SetState {
 /** audit: a walk whose result is compared with the set. */
 export type SurveyKind = "set" | "walk" | "audit";
 
+export interface SetOptions extends CheckpointOptions {
+  readonly survey: SurveyKind;
+  /** Called at once when the set has been taken, before anything else can be reported. */
+  onTaken(): void;
+}
+
 export interface SetCapture {
   readonly result: CheckpointResult;
   /** Only of an audit that had something to compare. */
@@ -36,10 +42,11 @@ export async function captureFromSet(
   watcher: TreeWatcher,
   mission: MissionId,
   state: SetState,
-  { survey, ...options }: CheckpointOptions & { readonly survey: SurveyKind },
+  { survey, onTaken, ...options }: SetOptions,
 ): Promise<SetCapture> {
   const cell = context.openMission(mission);
   const taken = await watcher.take(mission);
+  onTaken();
   const base = cell.vault.list().find(({ id }) => id === state.base);
   // Read before the capture, which may remove an old point.
   const before = survey === "audit" && base !== undefined ? layersOf(cell.vault, base) : undefined;

@@ -120,17 +120,17 @@ class WatchedLivePoints implements LivePoints {
     const each = this.tracked.get(mission);
     if (each === undefined) return await capture(this.context, mission, options);
     return await afterCapture(each, async () => {
-      const before = beginSaving(each);
       let isSaved = false;
       try {
         const { result } = await captureFromSet(this.context, this.watcher, mission, each, {
           ...options,
           survey: "set",
+          onTaken: () => this.beginSaving(mission, each),
         });
         isSaved = true;
         return result;
       } finally {
-        endSaving(each, before, isSaved);
+        endSaving(each, isSaved);
       }
     });
   }
@@ -149,13 +149,16 @@ class WatchedLivePoints implements LivePoints {
     }
   }
 
+  private beginSaving(mission: MissionId, each: Tracked): void {
+    beginSaving(each, this.watcher.read(mission)?.changes);
+  }
+
   private async takePoint(mission: MissionId, each: Tracked): Promise<void> {
     const { clock } = this.context.machine;
     const startMs = clock.monotonicMs();
     const isAudit = isAuditDue(each.state, each.limits, startMs);
-    const before = beginSaving(each);
     each.problem = await this.capturePoint(mission, each, surveyOf(each, isAudit));
-    endSaving(each, before, each.problem === null);
+    endSaving(each, each.problem === null);
     const endMs = clock.monotonicMs();
     each.state = {
       ...each.state,
@@ -170,7 +173,8 @@ class WatchedLivePoints implements LivePoints {
   private async capturePoint(mission: MissionId, each: Tracked, survey: SurveyKind): Promise<string | null> {
     const { context, watcher } = this;
     try {
-      const options = { ...LIVE_POINT, agent: each.agent, survey };
+      const onTaken = () => this.beginSaving(mission, each);
+      const options = { ...LIVE_POINT, agent: each.agent, survey, onTaken };
       const { unseen } = await captureFromSet(context, watcher, mission, each, options);
       if (unseen !== undefined) this.noteUnseen(mission, each, unseen);
       return null;

@@ -73,17 +73,17 @@ export async function afterCapture<T>(each: Tracked, work: () => Promise<T>): Pr
   return await result;
 }
 
-/** Counted from here on: what changes in the meantime may be in the point or not. Returns what was unsaved. */
-export function beginSaving(each: Tracked): LiveState {
-  const before = each.state;
-  each.saving = before;
-  each.state = { ...before, firstUnsavedMs: undefined, unsavedChanges: 0, urgentMs: undefined };
-  return before;
+/** Everything that was counted so far is in the set that was just taken: counted from here on is what changes afterwards. */
+export function beginSaving(each: Tracked, treeChanges: number | undefined): void {
+  each.treeChanges = treeChanges ?? each.treeChanges;
+  each.saving = each.state;
+  each.state = { ...each.state, firstUnsavedMs: undefined, unsavedChanges: 0, urgentMs: undefined };
 }
 
-export function endSaving(each: Tracked, before: LiveState, isSaved: boolean): void {
+export function endSaving(each: Tracked, isSaved: boolean): void {
+  const before = each.saving;
   each.saving = undefined;
-  if (isSaved) return;
+  if (before === undefined || isSaved) return;
   each.state = {
     ...each.state,
     firstUnsavedMs: before.firstUnsavedMs ?? each.state.firstUnsavedMs,
