@@ -73,7 +73,7 @@ function sortUnseen({ tree }: MissionContext, paths: readonly string[]): Unseen 
   if (paths.length === 0) return { missed, invisible };
   const roots = [rootOf(tree), ...outsidePaths(tree)];
   const devices = new Set(roots.map((root) => lstatSync(root).dev));
-  const mapped = findMappedFiles(roots);
+  const mapped = findMappedFiles(roots).inodes;
   for (const path of paths) {
     const stat = lstatSync(systemPath(diskPath(tree, path)), { throwIfNoEntry: false });
     const isInvisible =

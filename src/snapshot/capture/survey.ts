@@ -41,6 +41,8 @@ export interface Scan {
   readonly isPartial: boolean;
   /** Inodes of files that may change without a change in their stat. */
   readonly mapped: ReadonlySet<number>;
+  /** When these were looked for, by the clock that file systems use. */
+  readonly mappedSinceMs: number;
 }
 
 /** The exclude patterns of a cell, those of Lazarus itself included. */
@@ -49,8 +51,8 @@ export function excludedPatterns({ settings }: MissionContext): string[] {
 }
 
 /**
- * Points from a dirty set may follow each other closely, and mappings last: a file that was mapped since is in the set,
- * because it was opened for writing, or in that of the next point.
+ * Points from a dirty set may follow each other closely, and mappings last. The first write through a mapping that was made
+ * after the last look changes the stat of its file: then its row is racy, until it is saved after another look.
  */
 const MAPPED_AGE_MS = 10_000;
 
@@ -74,7 +76,10 @@ export function scanCell(
   const rules = hash("sha256", JSON.stringify(patterns));
   // After the time was taken, before anything is read: a later mapping changes the stat of what it writes to.
   const roots = [realpathSync(context.cellRoot), ...outsidePaths(context.tree)];
-  const mapped = findMappedFiles(roots, dirty === undefined ? {} : { maxAgeMs: MAPPED_AGE_MS });
+  const look = findMappedFiles(roots, dirty === undefined ? {} : { maxAgeMs: MAPPED_AGE_MS });
+  const mapped = look.inodes;
+  // Files that changed within the tick before a new look are racy in any case.
+  const mappedSinceMs = look.sinceMs - (look.isNew ? 0 : TICK_MS);
   const isExcluded = createMatcher(patterns);
   const walker = createWalker({ root: context.tree, rows, isExcluded, rules, mapped, defer });
   const isPartial = within !== undefined;
@@ -85,7 +90,7 @@ export function scanCell(
       ? withDoubtfulRows(dirty, rows, mapped)
       : undefined;
   const walk = candidates === undefined ? walker.walk() : walker.look(candidates);
-  return { rows, walker, walk, rules, startMs, systemMs, isPartial, mapped };
+  return { rows, walker, walk, rules, startMs, systemMs, isPartial, mapped, mappedSinceMs };
 }
 
 /** What no watcher sees: rows whose stat proves nothing, and paths that could not be captured last time. */
@@ -117,7 +122,7 @@ export async function surveyChanges(
   scan: Scan,
   options: SurveyOptions,
 ): Promise<Survey> {
-  const { rows, walk, walker, rules, startMs, systemMs, mapped, isPartial } = scan;
+  const { rows, walk, walker, rules, startMs, systemMs, mapped, mappedSinceMs, isPartial } = scan;
   walker.resume(options.written ?? []);
   const { copies, folded } = await copyDatabasesInUse(tree, walk, options.scratch);
   const early = sourcesOf(copies);
@@ -135,6 +140,7 @@ export async function surveyChanges(
     scanStartMs: startMs,
     namesSinceMs: systemMs - TICK_MS,
     mapped,
+    mappedSinceMs,
     isPartial,
     changed: orderItems(suspects.certain, [...suspects.certainGroups, ...compared.changed]),
     refreshed: compared.refreshed,

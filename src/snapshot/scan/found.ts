@@ -49,6 +49,8 @@ export interface Survey {
   readonly namesSinceMs: number;
   /** Inodes of files that processes have mapped for writing: they may change without a change in their stat. */
   readonly mapped: ReadonlySet<number>;
+  /** When these were looked for, by the clock that file systems use: a file that changed since may be mapped as well. */
+  readonly mappedSinceMs: number;
   /** Only new names in some directories were looked for. */
   readonly isPartial: boolean;
   /** To be stored, in layer order. */

@@ -15,21 +15,32 @@ interface Mapping {
 }
 
 /** What the last look at all processes found, and when. */
-let last: { readonly atMs: number; readonly mappings: readonly Mapping[] } | undefined;
+let last:
+  | { readonly atMs: number; readonly sinceMs: number; readonly mappings: readonly Mapping[] }
+  | undefined;
 
 export interface MappedOptions {
   /** How old a look at the processes may be: it takes tens of milliseconds. Default 0. */
   readonly maxAgeMs?: number;
 }
 
+export interface MappedFiles {
+  /** Some may belong to other file systems, which costs a hash. */
+  readonly inodes: ReadonlySet<number>;
+  /** When the look began, by the clock that file systems use: a file that changed later may have a mapping that it missed. */
+  readonly sinceMs: number;
+  /** Made by this call. */
+  readonly isNew: boolean;
+}
+
 /**
- * The inodes of mapped files; some may belong to other file systems, which costs a hash. Written pages of files in the cell
- * are sent to the disk, so that a write while such a file is being read shows in its stat. Nothing is known of processes
- * that this user may not inspect.
+ * Written pages of mapped files in the cell are sent to the disk, so that a write while such a file is being read shows in
+ * its stat. Nothing is known of processes that this user may not inspect.
  */
-export function findMappedFiles(roots: readonly string[], { maxAgeMs = 0 }: MappedOptions = {}): Set<number> {
+export function findMappedFiles(roots: readonly string[], { maxAgeMs = 0 }: MappedOptions = {}): MappedFiles {
   const nowMs = systemClock.monotonicMs();
-  if (last === undefined || nowMs - last.atMs > maxAgeMs) last = { atMs: nowMs, mappings: readMappings() };
+  const earlier = last !== undefined && nowMs - last.atMs <= maxAgeMs ? last : undefined;
+  last = earlier ?? { atMs: nowMs, sinceMs: systemClock.nowMs(), mappings: readMappings() };
   const inodes = new Set(last.mappings.map(({ inode }) => inode));
   const paths = last.mappings.map(({ path }) => path);
   for (const path of new Set(paths.filter((each) => roots.some((root) => each.startsWith(`${root}/`))))) {
@@ -37,7 +48,7 @@ export function findMappedFiles(roots: readonly string[], { maxAgeMs = 0 }: Mapp
     const inode = quietly(() => syncFile(path));
     if (inode !== undefined) inodes.add(inode);
   }
-  return inodes;
+  return { inodes, sinceMs: last.sinceMs, isNew: earlier === undefined };
 }
 
 /** The shared, writable mappings of all processes. */

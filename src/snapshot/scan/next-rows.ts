@@ -50,8 +50,8 @@ function setPartial(rows: ChangedRows, path: string, isPartial: boolean): void {
 }
 
 /**
- * A database that was captured from a copy is racy, because its stat does not describe the copy; so is a directory whose
- * stat is newer than its names.
+ * A database that was captured from a copy is racy, because its stat does not describe the copy; so is a file that may have
+ * been mapped since mappings were looked for, and a directory whose stat is newer than its names.
  */
 function isRacy(survey: Survey, { entry, mark, torn }: CapturedItem, path: string): boolean {
   return (
@@ -59,6 +59,7 @@ function isRacy(survey: Survey, { entry, mark, torn }: CapturedItem, path: strin
     survey.sources.has(path) ||
     survey.mapped.has(mark.ino) ||
     !(mark.ctimeMs < survey.scanStartMs - RACY_MS) ||
+    (entry.type === "file" && mark.ctimeMs >= survey.mappedSinceMs) ||
     (entry.type === "directory" && mark.ctimeMs >= survey.namesSinceMs)
   );
 }

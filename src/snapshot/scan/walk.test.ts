@@ -46,6 +46,7 @@ function survey(rows: StatRows, seen: Walk, given: Partial<Survey> = {}): Survey
     scanStartMs: Number.POSITIVE_INFINITY,
     namesSinceMs: Number.POSITIVE_INFINITY,
     mapped: new Set(),
+    mappedSinceMs: Number.POSITIVE_INFINITY,
     isPartial: false,
     changed: [],
     refreshed: new Map(),
