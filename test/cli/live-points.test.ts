@@ -96,6 +96,17 @@ describe("live points in the list of checkpoints", () => {
   });
 });
 
+describe("import of a copied vault", () => {
+  it("refuses a live point and names the newest checkpoint that can be imported", async () => {
+    const { root } = labAt(0).context.vault;
+    const { exit, stderr } = await world.call(["import", root, "--mission", "copy"]);
+    expect(exit).toBe(2);
+    expect(stderr).toContain(`${ids[12]} in ${root} is a live point`);
+    expect(stderr).toContain(`lazarus import ${root}:${ids[6]} `);
+    await must("import", `${root}:${ids[6]}`, "--mission", "copy");
+  });
+});
+
 describe("checkpoint --reason", () => {
   it("does not offer live", async () => {
     const { exit, stderr } = await world.call(["checkpoint", "m", "--reason", "live"]);

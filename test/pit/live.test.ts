@@ -83,7 +83,10 @@ describe("while an agent works, the pit", () => {
     await world.openPit();
     await world.until("the pit to see it", () => world.state("m1") === "running");
     expect(status("m1").live).toBe(null);
+    expect(world.run(["set", "m1"]).stdout).toContain("protect_within_seconds = null\n");
     expect(world.run(["set", "m1", "live", "0"]).exit).toBe(2);
+    expect(world.run(["set", "m1", "--unset", "live"]).exit).toBe(0);
+    expect(world.run(["set", "m1"]).stdout).not.toContain("protect_within_seconds");
     expect(world.run(["set", "m1", "live", "1"]).exit).toBe(0);
     await world.until("a live point", () => live("m1").length > 0);
   });

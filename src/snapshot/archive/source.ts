@@ -9,6 +9,7 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { LazarusError } from "../../platform/errors.ts";
 import { shellWord } from "../../platform/shell-word.ts";
 import { codecOf } from "../vault/codec.ts";
+import { RECORD_TYPE } from "../vault/index-json.ts";
 import { openLayer } from "../vault/layer-reader.ts";
 
 export interface ArchiveLimits {
@@ -187,16 +188,20 @@ export function openImage(root: string, tag: string | undefined): Image {
   };
   const index = parse(readFileSync(join(root, "index.json")), "an index.json");
   const images = (Array.isArray(index.manifests) ? index.manifests : []) as {
+    mediaType?: string;
     annotations?: Record<string, string>;
   }[];
   const tagOf = (image: (typeof images)[number]) =>
     image.annotations?.["org.opencontainers.image.ref.name"] ?? "";
+  const tagOfOrdinary = (image: (typeof images)[number]) =>
+    image.mediaType === RECORD_TYPE ? "" : tagOf(image);
   const chosen = tag === undefined ? images.at(-1) : images.find((image) => tagOf(image) === tag);
   if (chosen === undefined) {
     throw new LazarusError("CHECKPOINT_UNKNOWN", `the layout ${root} has no image ${tag ?? "at all"}`, {
       hint: `it has: ${images.map(tagOf).slice(-5).join(", ") || "nothing"}`,
     });
   }
+  if (chosen.mediaType === RECORD_TYPE) throw liveImage(root, tagOf(chosen), images.map(tagOfOrdinary));
   const manifest = read(chosen, "a manifest");
   const config = read(manifest.config, "a config");
   if (!Array.isArray(manifest.layers)) throw damaged("has an image without layers");
@@ -214,6 +219,17 @@ export function openImage(root: string, tag: string | undefined): Image {
   const position = Number(ours?.effects?.position ?? 0);
   const effectsPosition = Number.isSafeInteger(position) && position > 0 ? position : 0;
   return { tag: tagOf(chosen), layers, isOurs: ours !== undefined, effectsPosition };
+}
+
+/** A live point builds on other documents of its vault, so that only a home with the whole vault can read it. */
+function liveImage(root: string, tag: string, ordinary: readonly string[]): LazarusError {
+  const newest = ordinary.findLast((each) => each !== "");
+  const instead =
+    newest === undefined ? "" : `lazarus import ${root}:${newest} imports the newest that is not; `;
+  return new LazarusError("USAGE", `${tag} in ${root} is a live point, which cannot be imported by itself`, {
+    hint: `${instead}for the live point, copy the layout to MISSION in the vault_root of a home, then: lazarus registry rebuild`,
+    details: { tag },
+  });
 }
 
 /** Passes the raw tar bytes of one layer to `use`. Node reads only the first zstd frame, so our zstd layers are read by member. */

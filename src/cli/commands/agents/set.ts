@@ -74,6 +74,8 @@ export const command = defineCommand({
 });
 
 /** Undefined when nothing is to be changed. */
+const LIVE = "protect_within_seconds";
+
 function readChange(
   context: CliContext,
   words: readonly string[],
@@ -81,7 +83,7 @@ function readChange(
   envFile: string | undefined,
 ): ConsentChange | undefined {
   if (words.length === 0 && unset.length === 0 && envFile === undefined) return undefined;
-  const values = new Map<string, unknown>(unset.map((key) => [requireKey(key), undefined]));
+  const values = new Map<string, unknown>(unset.map((key) => [requireKey(unsetKey(key)), undefined]));
   for (const word of joinLive(words)) {
     const at = word.indexOf("=");
     if (at < 0) throw usage("set", `unexpected argument ${JSON.stringify(word)}; expected KEY=VALUE`);
@@ -96,12 +98,16 @@ function readChange(
   };
 }
 
+function unsetKey(key: string): string {
+  return key === "live" ? LIVE : key;
+}
+
 /** `live off` and `live SECONDS` stand for the setting that they change. */
 function joinLive(words: readonly string[]): string[] {
   const [first, second, ...rest] = words;
   if (first !== "live") return [...words];
-  if (second === "off") return ["protect_within_seconds=null", ...rest];
-  if (second !== undefined && Number(second) > 0) return [`protect_within_seconds=${second}`, ...rest];
+  if (second === "off") return [`${LIVE}=null`, ...rest];
+  if (second !== undefined && Number(second) > 0) return [`${LIVE}=${second}`, ...rest];
   throw usage("set", "live takes off or a number of seconds above 0");
 }
 
@@ -147,7 +153,8 @@ function parseJson(text: string): unknown {
 
 function describe(values: Readonly<Record<string, unknown>>, environment: number | null): string {
   const lines = Object.entries(values)
-    .filter(([, value]) => value !== null)
+    // The only setting that null turns off.
+    .filter(([key, value]) => value !== null || key === LIVE)
     .map(([key, value]) => `${key} = ${typeof value === "string" ? value : JSON.stringify(value)}`);
   const kept = environment === null ? "not kept" : `${environment} variables`;
   return [...lines, `environment: ${kept}`].map((line) => `${escapeControls(line)}\n`).join("");
