@@ -83,7 +83,8 @@ export function requestedApprovals(
   return content
     .filter((part) => part.type === "tool-approval-request" && part.isAutomatic !== true)
     .flatMap(({ approvalId, toolCall }): WaitRow[] => {
-      const place = run.calls.find(({ callId }) => callId === toolCall.toolCallId);
+      const digest = inputDigest(toolCall.input);
+      const place = placeAskedAbout(run, content, toolCall.toolCallId, digest);
       if (place === undefined) return [];
       return [
         {
@@ -94,8 +95,17 @@ export function requestedApprovals(
             call: place.call,
             names: [toolCall.toolName],
           },
-          ...{ state: "open", dueMs, digest: inputDigest(toolCall.input), answer: null },
+          ...{ state: "open", dueMs, digest, answer: null },
         } as WaitRow,
       ];
     });
+}
+
+/** A response may use one id for several calls: the one that is asked about has this input, or else is the last one. */
+function placeAskedAbout(run: LiveRun, content: readonly Settings[], id: string, digest: string) {
+  const places = run.calls.filter(({ callId }) => callId === id);
+  const position = content
+    .filter(({ type, toolCallId }) => type === "tool-call" && toolCallId === id)
+    .findIndex(({ input }) => inputDigest(input) === digest);
+  return places.at(position);
 }

@@ -45,9 +45,15 @@ export interface RunningEffect {
 const MAX_ATTEMPTS = 3;
 
 /** What became of a call: it is already known, or it may run. */
-export type Begun =
-  | { readonly how: "known"; readonly output: unknown }
-  | { readonly how: "run"; readonly effect: RunningEffect; readonly entry: Entry };
+export type Begun = { readonly how: "known"; readonly output: unknown } | ({ readonly how: "run" } & Started);
+
+/** A call that has started. */
+interface Started {
+  readonly effect: RunningEffect;
+  readonly entry: Entry;
+  /** A human decided that this attempt may repeat what earlier ones left unfinished. */
+  readonly retried: boolean;
+}
 
 /** Decides about a call and, if it may run, records that it starts. Throws what the call threw when it is known to have failed. */
 export async function beginCall(
@@ -77,14 +83,14 @@ export async function beginCall(
         return park(run, [{ entry: open, reason: verdict.reason }]);
       case "reconcile":
         if (await reconcile(run, tool, open, input)) continue;
-        return { how: "run", ...(await start(run, open)) };
+        return start(run, open);
       case "run":
         if (effect.state === "unknown" && effect.attempts >= MAX_ATTEMPTS) {
           return park(run, [
             { entry: open, reason: `its outcome was unknown ${MAX_ATTEMPTS} times in a row` },
           ]);
         }
-        return { how: "run", ...(await start(run, open)) };
+        return start(run, open);
     }
   }
 }
@@ -141,9 +147,12 @@ function recalled(effect: Effect, text: string): EffectValue {
   return { error: text };
 }
 
-async function start(run: LiveRun, before: Entry): Promise<{ effect: RunningEffect; entry: Entry }> {
+async function start(run: LiveRun, before: Entry): Promise<Extract<Begun, { how: "run" }>> {
+  const { retried = false, ...value } = (before.value ?? {}) as EffectValue;
   const entry: Entry = {
     ...before,
+    // Not recorded with the start: if this attempt is interrupted, the next one must ask again.
+    value: before.value === undefined ? undefined : value,
     state: "started",
     attempts: before.attempts + 1,
     startedMs: run.now(),
@@ -169,8 +178,8 @@ async function start(run: LiveRun, before: Entry): Promise<{ effect: RunningEffe
   }
   const { key } = (entry.value ?? {}) as EffectValue;
   const { step, call } = entry;
-  const id = key ?? run.effectIdOf(entry);
-  return { entry, effect: { runId: run.id, id, attempt: entry.attempts, step, call } };
+  const effect = { runId: run.id, id: key ?? run.effectIdOf(entry), attempt: entry.attempts, step, call };
+  return { how: "run", effect, entry, retried: retried && before.state === "prepared" };
 }
 
 /** Records a result. Output that is not plain data is stored as JSON, with a warning. */

@@ -20,6 +20,8 @@ export interface ResponseCall extends Place {
   readonly tool: string;
   /** The text that the model wrote, before any schema. */
   readonly input: string;
+  /** Digest of the input that a human approved, of a call that runs because of that. */
+  readonly approved?: string | null;
 }
 
 /** What a live run needs to know about its store and its part of the journal. */

@@ -10,7 +10,7 @@ import { readInbox } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { EffectClass } from "../model/types.ts";
 import { parkCalls, type RunningEffect } from "./ledger.ts";
-import { changed, type LiveRun } from "./live-run.ts";
+import { type LiveRun, never } from "./live-run.ts";
 
 /** A tool call in progress. */
 export interface Scope {
@@ -21,46 +21,99 @@ export interface Scope {
   parts: number;
   /** Number of child runs so far. */
   children: number;
-  /** Called when the call stops working until something happens. */
-  suspend(wait: WaitRow): Promise<never>;
+  /** A human decided that this attempt may repeat what earlier ones left unfinished. */
+  readonly retried: boolean;
+  /** `left`: it is suspended or parked, and nothing more may happen in it. */
+  state: "running" | "left" | "ended";
+  /** Parts that do something now, by their entry or wait. */
+  readonly busy: Set<object>;
+  /** What the call waits for, and the steps that wait with it. */
+  readonly suspended: { readonly wait: WaitRow; readonly within: readonly Entry[] }[];
+  /** Called when nothing is busy. */
+  readonly onIdle: (() => void)[];
+  /** Gives up the call until something happens. */
+  suspend(): void;
   /** Ends the work on the call; what it awaits never comes. */
   leave(): Promise<never>;
 }
 
-const scopes = new AsyncLocalStorage<Scope>();
+/** A place in the code of a tool: its call, and the steps around it. */
+interface Here {
+  readonly scope: Scope;
+  readonly within: readonly Entry[];
+}
+
+const places = new AsyncLocalStorage<Here>();
 
 /** Runs `work` inside a tool call. */
 export function inScope<T>(scope: Scope, work: () => T): T {
-  return scopes.run(scope, work);
+  return places.run({ scope, within: [] }, work);
 }
 
 /** The tool call that is in progress here, if any. */
 export function currentScope(): Scope | undefined {
-  return scopes.getStore();
+  return places.getStore()?.scope;
 }
 
 /** Inside a tool: its effect. The id is the same over any number of resumes: pass it on as an idempotency key. */
 export function currentEffect(): RunningEffect | undefined {
-  return scopes.getStore()?.effect;
+  return currentScope()?.effect;
 }
 
-function requireScope(what: string): Scope {
-  const scope = scopes.getStore();
-  if (scope !== undefined) return scope;
+function requireScope(what: string): Here {
+  const here = places.getStore();
+  if (here !== undefined) return here;
   throw new LazarusError("USAGE", `${what} works only inside a tool of a durable run`, {
     hint: "call it from a tool's execute function",
   });
 }
 
-/** The next part of a call, and its entry if it is recorded. */
-function nextPart({ run, entry, ...scope }: Scope, position: number, name: string) {
+/**
+ * The next part of a call, and its entry if it is recorded. A promise if the call does not go on: it has left, or its parts
+ * do not fit, which is a human's to decide. Nothing may happen between this and the start of the part.
+ */
+function nextPart(scope: Scope, name: string) {
+  if (scope.state === "left") return never();
+  const { run, entry } = scope;
+  const position = scope.parts++;
   const call = entry.call * PARTS_PER_CALL + position;
   const key = { step: entry.step, kind: "part", call } as const;
   const old = run.get(key.step, "part", call);
-  if (old !== undefined && old.name !== name) {
-    throw changed(run.id, `part ${position} of ${scope.effect.id} was ${old.name} and is now ${name}`);
+  if (old === undefined || old.name === name) return { key, old };
+  return park(scope, `its part ${position + 1} was "${old.name}" and is now "${name}"`);
+}
+
+function park(scope: Scope, reason: string): Promise<never> {
+  parkCalls(scope.run, [{ entry: scope.entry, reason }]);
+  return scope.leave();
+}
+
+/** Counts a part as busy until it has ended or waits. */
+async function whileBusy<T>(scope: Scope, token: object, work: () => Promise<T>): Promise<T> {
+  scope.busy.add(token);
+  try {
+    return await work();
+  } finally {
+    rest(scope, [token]);
   }
-  return { key, old };
+}
+
+function rest({ busy, onIdle }: Scope, tokens: readonly object[]): void {
+  for (const token of tokens) busy.delete(token);
+  if (busy.size === 0) for (const resume of onIdle.splice(0)) resume();
+}
+
+/** Suspends the call once its other steps have ended, so that their outcomes are known. */
+async function suspend({ scope, within }: Here, wait: WaitRow): Promise<never> {
+  scope.suspended.push({ wait, within });
+  rest(scope, [wait, ...within]);
+  while (scope.busy.size > 0) {
+    await new Promise<void>((resume) => scope.onIdle.push(resume));
+    // What waited for the last step goes on first: the call may return, or begin another step.
+    await new Promise(setImmediate);
+  }
+  if (scope.state === "running") scope.suspend();
+  return never();
 }
 
 /** How a step may be repeated; default `once`. */
@@ -77,20 +130,19 @@ export async function step<T>(
   work: () => Promise<T> | T,
   options: StepOptions = {},
 ): Promise<T> {
-  const scope = requireScope("step()");
+  const { scope, within } = requireScope("step()");
   const { run } = scope;
-  const { key, old } = nextPart(scope, scope.parts++, name);
+  const part = nextPart(scope, name);
+  if (part instanceof Promise) return part;
+  const { key, old } = part;
   const value = (old?.value ?? {}) as EffectValue;
   if (old?.state === "done") return value.output as T;
   if (old?.state === "failed") throw value.thrown ?? new Error(value.error);
   const { effect: effectClass = "once" } = options;
-  // A call that a human or a sleep has set back to `prepared` may do again what was interrupted.
-  const interrupted = old?.state === "started" && scope.entry.attempts > 1 && !wasPrepared(scope);
-  if (interrupted && effectClass === "once") {
-    const reason = `its step ${name} was started and its outcome is unknown`;
-    parkCalls(run, [{ entry: scope.entry, reason }]);
-    return scope.leave();
-  }
+  // A step that waited with its call is `prepared` again.
+  const interrupted = old?.state === "started" && scope.entry.attempts > 1 && !scope.retried;
+  if (interrupted && effectClass === "once")
+    return park(scope, `its step ${name} was started and its outcome is unknown`);
   const attempts = (old?.attempts ?? 0) + 1;
   const started = entryOf(key, undefined, {
     state: "started",
@@ -99,8 +151,14 @@ export async function step<T>(
     class: effectClass,
     startedMs: run.now(),
   });
-  if (effectClass === "read") run.keep(started);
-  else await run.write(started, "full");
+  return whileBusy(scope, started, async () => {
+    if (effectClass === "read") run.keep(started);
+    else await run.write(started, "full");
+    return places.run({ scope, within: [...within, started] }, () => finishStep(run, started, work));
+  });
+}
+
+async function finishStep<T>(run: LiveRun, started: Entry, work: () => Promise<T> | T): Promise<T> {
   try {
     const output = await work();
     await run.write({ ...started, state: "done", endedMs: run.now(), value: { output } }, "full");
@@ -108,34 +166,48 @@ export async function step<T>(
   } catch (error) {
     if (run.stop.signal.aborted) throw error;
     const thrown = isStorable(error) ? { thrown: error } : {};
-    const failure = { error: thrownText(error, name), ...thrown };
+    const failure = { error: thrownText(error, started.name!), ...thrown };
     await run.write({ ...started, state: "failed", endedMs: run.now(), value: failure }, "full");
     throw error;
   }
 }
 
-/** Whether the call was set back before it started again. */
-function wasPrepared({ entry }: Scope): boolean {
-  return (entry.value as { retried?: boolean } | undefined)?.retried === true;
-}
-
 /** Inside a tool: continues at a time, or after so many milliseconds. The time is recorded once. */
 export async function sleep(until: Date | number): Promise<void> {
-  const scope = requireScope("sleep()");
+  const here = requireScope("sleep()");
+  const { scope } = here;
   const { run } = scope;
-  const { key, old } = nextPart(scope, scope.parts++, "sleep");
+  const asked = timeAt(until instanceof Date ? until.getTime() : after(run, until), "sleep()");
+  const part = nextPart(scope, "sleep");
+  if (part instanceof Promise) return part;
+  const { key, old } = part;
   if (old?.state === "done") return;
-  const dueMs = old?.dueMs ?? Math.ceil(until instanceof Date ? until.getTime() : run.now() + until);
+  const dueMs = old?.dueMs ?? asked;
   const entry = entryOf(key, undefined, { state: "started", name: "sleep", dueMs, startedMs: run.now() });
   if (old === undefined) run.keep(entry, "full");
   const wait = waitRow(scope, key.call, { kind: "sleep", names: [], dueMs });
   if (dueMs > run.now() && !wasWoken(scope, wait)) {
-    if (dueMs - run.now() > inlineMs(run)) return scope.suspend(wait);
+    if (dueMs - run.now() > inlineMs(run)) return suspend(here, wait);
     await run.recorder!.flush();
     await run.log.machine.clock.sleep(dueMs - run.now(), run.stop.signal);
   }
   if (run.stop.signal.aborted) throw run.stop.signal.reason;
   run.keep({ ...entry, state: "done", endedMs: run.now() });
+}
+
+function after(run: LiveRun, ms: unknown): number {
+  return typeof ms === "number" ? run.now() + ms : Number.NaN;
+}
+
+/** The largest time that a Date can hold. */
+const MAX_TIME_MS = 8.64e15;
+
+/** A time that can be stored and printed. One in the past is over at once. */
+function timeAt(ms: number, what: string): number {
+  if (Math.abs(ms) <= MAX_TIME_MS) return Math.ceil(ms);
+  throw new LazarusError("USAGE", `${what} was given a time that is not a valid number or date`, {
+    hint: "give milliseconds from now, or a Date to sleep()",
+  });
 }
 
 /** A message that a run was sent. */
@@ -147,29 +219,36 @@ export interface Message {
 
 /**
  * Inside a tool: waits for a message with one of these names, also for one that was sent before. Undefined after
- * `timeoutMs`.
+ * `timeoutMs`; Infinity is no limit.
  */
 export async function waitFor(
   names: string | readonly string[],
   timeoutMs?: number,
 ): Promise<Message | undefined> {
-  const scope = requireScope("waitFor()");
+  const here = requireScope("waitFor()");
+  const { scope } = here;
   const { run } = scope;
+  const hasLimit = timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
+  const asked = hasLimit ? timeAt(after(run, timeoutMs), "waitFor()") : null;
   const wanted = typeof names === "string" ? [names] : [...names];
   const title = `wait for ${wanted.join(", ")}`;
-  const { key, old } = nextPart(scope, scope.parts++, title);
+  const part = nextPart(scope, title);
+  if (part instanceof Promise) return part;
+  const { key, old } = part;
   if (old?.state === "done") return (old.value as EffectValue).output as Message | undefined;
-  const dueMs = old?.dueMs ?? (timeoutMs === undefined ? null : Math.ceil(run.now() + timeoutMs));
+  const dueMs = old === undefined ? asked : old.dueMs;
   const entry = entryOf(key, undefined, { state: "started", name: title, dueMs, startedMs: run.now() });
   if (old === undefined) run.keep(entry, "full");
   const wait = waitRow(scope, key.call, { kind: "signal", names: wanted, dueMs });
-  const message = (await readInbox(run.log, run.id)).find(({ name }) => wanted.includes(name));
-  const isOver = (dueMs !== null && dueMs <= run.now()) || wasWoken(scope, wait);
-  if (message === undefined && !isOver) return scope.suspend(wait);
-  run.recorder!.take(message === undefined ? [] : [message.id]);
-  run.recorder!.wait({ ...wait, state: message === undefined ? "expired" : "answered" });
-  await run.write({ ...entry, state: "done", endedMs: run.now(), value: { output: message } }, "full");
-  return message;
+  return whileBusy(scope, wait, async () => {
+    const message = (await readInbox(run.log, run.id)).find(({ name }) => wanted.includes(name));
+    const isOver = (dueMs !== null && dueMs <= run.now()) || wasWoken(scope, wait);
+    if (message === undefined && !isOver) return suspend(here, wait);
+    run.recorder!.take(message === undefined ? [] : [message.id]);
+    run.recorder!.wait({ ...wait, state: message === undefined ? "expired" : "answered" });
+    await run.write({ ...entry, state: "done", endedMs: run.now(), value: { output: message } }, "full");
+    return message;
+  });
 }
 
 /** Whether a human has ended the wait before its time. */
@@ -201,7 +280,8 @@ export class RunSuspended extends LazarusError {
   readonly wakeMs: number | null;
 
   constructor(runId: string, wakeMs: number | null) {
-    const until = wakeMs === null ? "a message" : new Date(wakeMs).toISOString();
+    const date = new Date(wakeMs ?? Number.NaN);
+    const until = Number.isNaN(date.getTime()) ? "a message" : date.toISOString();
     super("RUN_WAITING", `run ${runId} waits for ${until}`, { hint: `lazarus runs show ${runId}` });
     this.runId = runId;
     this.wakeMs = wakeMs;
@@ -210,17 +290,23 @@ export class RunSuspended extends LazarusError {
 
 /** Suspends calls: once no call is in progress any more, the run stops and waits. */
 export function createSuspender(run: LiveRun): {
-  suspend(entry: Entry, wait: WaitRow): void;
+  suspend(scope: Scope): void;
   settled(): void;
 } {
   const waits: WaitRow[] = [];
   return {
-    suspend(entry, wait) {
-      run.recorder!.wait(wait);
-      run.waits.set(wait.id, wait);
-      // Nothing is unknown about a call that waits: it goes on from its finished steps.
-      run.keep({ ...entry, state: "prepared", value: { ...(entry.value as object), retried: true } }, "full");
-      waits.push(wait);
+    suspend({ entry, retried, suspended }) {
+      for (const { wait, within } of suspended) {
+        run.recorder!.wait(wait);
+        run.waits.set(wait.id, wait);
+        waits.push(wait);
+        // One that has ended meanwhile stays so.
+        const open = within.filter(({ step, call }) => run.get(step, "part", call)?.state === "started");
+        for (const step of open) run.keep({ ...step, state: "prepared" }, "full");
+      }
+      // Nothing is unknown about a call that waits, nor about the steps that wait in it: it goes on from its finished steps.
+      const kept = retried ? { retried } : {};
+      run.keep({ ...entry, state: "prepared", value: { ...(entry.value as object), ...kept } }, "full");
     },
     settled() {
       if (waits.length === 0 || run.inFlight.size > 0) return;

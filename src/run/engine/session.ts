@@ -181,7 +181,7 @@ function approveCalls(run: LiveRun, { approvals }: Segment): void {
   for (const { approvalId, approved } of approvals) {
     const wait = run.waits.get(approvalId);
     const call = wait && waitingCall(run, wait);
-    if (approved && call !== undefined) run.approved.set(call.callId, call);
+    if (approved && wait && call) run.approved.set(call.callId, { ...call, approved: wait.digest });
   }
 }
 

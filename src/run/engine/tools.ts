@@ -2,7 +2,7 @@
 // tool are silent while the past is replayed, and what `needsApproval` decided is decided once.
 import type { Tool, ToolExecutionOptions, ToolSet } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
-import type { WaitRow } from "../journal/journal.ts";
+import { inputDigest } from "../model/ledger.ts";
 import type { EffectClass } from "../model/types.ts";
 import { decideOnce } from "./decisions.ts";
 import {
@@ -96,17 +96,23 @@ function isGenerator(execute: Execute): boolean {
 }
 
 /** The place of a call. A call that a tool makes of another tool is a step of that tool. Any other unknown call is refused. */
-function findPlace({ run, tool }: Context, callId: string): ResponseCall | undefined {
+function findPlace({ run, tool }: Context, callId: string, input: unknown): ResponseCall | undefined {
   const place = run.placeOf(callId, "execute");
-  if (place !== undefined && place.tool === tool.name) return place;
-  if (currentScope()?.run === run) return undefined;
+  const isOwn = place !== undefined && place.tool === tool.name;
+  if (isOwn && isApproved(run, place, input)) return place;
+  if (!isOwn && currentScope()?.run === run) return undefined;
   const error = new LazarusError(
     "RUN_APPROVAL_INVALID",
-    `run ${run.id}: call ${JSON.stringify(callId)} of ${tool.name} was not made by the model and not approved; it was not run`,
+    `run ${run.id}: call ${JSON.stringify(callId)} of ${tool.name} was not made by the model or not approved with this input; it was not run`,
     { hint: `lazarus runs show ${run.id}` },
   );
   run.halt(error);
   throw error;
+}
+
+/** An approval is for one input. One that contained a secret differs from what is stored; the ledger does not run it. */
+function isApproved(run: LiveRun, { step, approved }: ResponseCall, input: unknown): boolean {
+  return approved == null || approved === inputDigest(input) || run.get(step, "response")?.redacted === true;
 }
 
 async function runCall(
@@ -116,7 +122,7 @@ async function runCall(
   options: ToolExecutionOptions<unknown>,
 ): Promise<unknown> {
   const { run, tool } = context;
-  const place = findPlace(context, options.toolCallId);
+  const place = findPlace(context, options.toolCallId, input);
   if (place === undefined) {
     const { class: effectClass } = tool;
     const repeatable = effectClass === "read" || effectClass === "idempotent" ? effectClass : "once";
@@ -132,13 +138,16 @@ async function runCall(
       const { scope, left } = scopeOf(context, begun);
       context.hooks.started?.(tool.name);
       try {
-        const started = Promise.resolve().then(() => inScope(scope, () => execute(copyOf(input), options)));
+        const started = Promise.resolve()
+          .then(() => inScope(scope, () => execute(copyOf(input), options)))
+          .finally(() => endScope(scope));
         const output = await withGrace(run, Promise.race([started, left]), tool.class !== "read");
         if (isAsyncIterable(output)) throw iterableError(tool.name);
         await finishCall(run, entry, output);
         context.hooks.ended?.(tool.name, effect.id);
         return output;
       } catch (error) {
+        endScope(scope);
         context.hooks.ended?.(tool.name, effect.id, error);
         if (error instanceof CallHalted || !(await failCall(run, entry, error))) throw error;
       }
@@ -156,34 +165,41 @@ async function* streamCall(
   options: ToolExecutionOptions<unknown>,
 ) {
   const { run, tool } = context;
-  const place = findPlace(context, options.toolCallId);
+  const place = findPlace(context, options.toolCallId, input);
   if (place === undefined) throw iterableError(tool.name);
   const ended = Promise.withResolvers<void>();
   const tracked = track(context, () => ended.promise);
   try {
-    const begun = await beginCall(run, tool, place, input);
-    if (begun.how === "known") {
-      yield begun.output;
-      return;
-    }
-    const { scope, left } = scopeOf(context, begun);
-    const iterator = execute(copyOf(input), options) as AsyncGenerator<unknown>;
-    context.hooks.started?.(tool.name);
-    let last: unknown;
-    try {
-      for (;;) {
-        const next = Promise.resolve(inScope(scope, () => iterator.next()));
-        const { done, value } = await withGrace(run, Promise.race([next, left]), tool.class !== "read");
-        if (done) break;
-        last = value;
-        yield value;
+    for (;;) {
+      const begun = await beginCall(run, tool, place, input);
+      if (begun.how === "known") {
+        yield begun.output;
+        return;
       }
-      await finishCall(run, begun.entry, last);
-      context.hooks.ended?.(tool.name, begun.effect.id);
-    } catch (error) {
-      context.hooks.ended?.(tool.name, begun.effect.id, error);
-      if (!(error instanceof CallHalted)) await failCall(run, begun.entry, error);
-      throw error;
+      const { scope, left } = scopeOf(context, begun);
+      context.hooks.started?.(tool.name);
+      let last: unknown;
+      try {
+        const iterator = execute(copyOf(input), options) as AsyncGenerator<unknown>;
+        for (;;) {
+          const next = Promise.resolve(inScope(scope, () => iterator.next()));
+          next.then(
+            (result) => result.done && endScope(scope),
+            () => endScope(scope),
+          );
+          const { done, value } = await withGrace(run, Promise.race([next, left]), tool.class !== "read");
+          if (done) break;
+          last = value;
+          yield value;
+        }
+        await finishCall(run, begun.entry, last);
+        context.hooks.ended?.(tool.name, begun.effect.id);
+        return;
+      } catch (error) {
+        endScope(scope);
+        context.hooks.ended?.(tool.name, begun.effect.id, error);
+        if (error instanceof CallHalted || !(await failCall(run, begun.entry, error))) throw error;
+      }
     }
   } catch (error) {
     ended.resolve();
@@ -201,19 +217,29 @@ function orNever(error: unknown): Promise<never> {
 
 function scopeOf(
   { run, suspender }: Context,
-  { effect, entry }: Extract<Begun, { how: "run" }>,
+  { effect, entry, retried }: Extract<Begun, { how: "run" }>,
 ): { scope: Scope; left: Promise<never> } {
   const left = Promise.withResolvers<never>();
   left.promise.catch(() => {});
   const leave = () => {
+    scope.state = "left";
     left.reject(new CallHalted());
     return never();
   };
-  const suspend = (wait: WaitRow) => {
-    suspender.suspend(entry, wait);
-    return leave();
+  const suspend = () => {
+    suspender.suspend(scope);
+    void leave();
   };
-  return { scope: { run, effect, entry, parts: 0, children: 0, suspend, leave }, left: left.promise };
+  const scope: Scope = {
+    ...{ run, effect, entry, retried, suspend, leave },
+    ...{ parts: 0, children: 0, state: "running", busy: new Set(), suspended: [], onIdle: [] },
+  };
+  return { scope, left: left.promise };
+}
+
+/** A call that has ended can no longer be suspended by what it left running. */
+function endScope(scope: Scope): void {
+  if (scope.state === "running") scope.state = "ended";
 }
 
 /** Counts a call as in progress until it has ended. */

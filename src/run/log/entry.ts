@@ -21,6 +21,8 @@ export interface EffectValue {
   readonly thrown?: unknown;
   /** The idempotency key where the id is not unique. */
   readonly key?: string;
+  /** Of a call that was set back: what was interrupted in it may be repeated. */
+  readonly retried?: boolean;
 }
 
 /** An entry without anything but its key and value. */

@@ -2,7 +2,7 @@
 // expires.
 import { LazarusError } from "../../platform/errors.ts";
 import type { WaitRow } from "../journal/journal.ts";
-import { answerWait, type RunLog, requireHead, timeOf } from "../log/run-log.ts";
+import { answerWait, openAnswer, type RunLog, requireHead, timeOf } from "../log/run-log.ts";
 import { checkKey } from "./check-key.ts";
 
 /** A human's answer. */
@@ -21,6 +21,7 @@ export async function approveRun(
   requestId: string | undefined,
   answer: ApprovalAnswer,
 ): Promise<{ readonly request: WaitRow; readonly verdict: ApprovalVerdict }> {
+  checkAnswer(answer);
   checkKey(log, await requireHead(log, runId));
   const requests = (await log.journal.readWaits(runId)).filter(({ kind }) => kind === "approval");
   const request =
@@ -62,28 +63,49 @@ function onlyOpen(log: RunLog, runId: string, requests: readonly WaitRow[]): Wai
   );
 }
 
-/** Records one answer. The same answer again is accepted; another one is refused. */
+/** Only a real boolean is a yes or a no: the text "false" must not run a tool. */
+function checkAnswer(answer: ApprovalAnswer | null): void {
+  const { approved, reason } = answer ?? {};
+  if (typeof approved === "boolean" && (reason === undefined || typeof reason === "string")) return;
+  throw new LazarusError("USAGE", "an answer needs `approved`, true or false; its `reason` is a text", {
+    hint: 'for example { approved: false, reason: "too much" }',
+  });
+}
+
+/** Records one answer. The same decision again is accepted; the opposite one is refused. */
 export async function answerApproval(
   log: RunLog,
   runId: string,
   wait: WaitRow,
-  { approved, reason }: ApprovalAnswer,
+  given: ApprovalAnswer,
 ): Promise<ApprovalVerdict> {
+  checkAnswer(given);
+  const { approved, reason } = given;
   const answer = { approved, ...(reason === undefined ? {} : { reason }) };
-  if (wait.state === "answered") return "answered";
-  const verdict = await answerWait(log, runId, wait, answer);
+  const verdict = wait.state === "answered" ? "closed" : await answerWait(log, runId, wait, answer);
   if (verdict === "answered" || verdict === "expired") return verdict;
+  if (verdict !== "closed") throw invalidApproval(wait.id, "it is gone");
+  // Another process may have answered since the request was read.
+  const now = (await log.journal.readWaits(runId)).find(({ id }) => id === wait.id);
+  if (now?.state !== "answered") throw invalidApproval(wait.id, "its run has ended");
+  const stored = openAnswer(log, runId, now) as ApprovalAnswer | undefined;
+  if (stored?.approved === approved) return "answered";
   throw invalidApproval(
     wait.id,
-    verdict === "closed" ? "it has been answered, or its run has ended" : "it is gone",
+    `it has been answered: ${stored?.approved === true ? "approved" : "denied"}`,
+    "nothing was changed",
   );
 }
 
 /** The error for an answer that is not accepted. */
-export function invalidApproval(approvalId: string, problem: string): LazarusError {
+export function invalidApproval(
+  approvalId: string,
+  problem: string,
+  effect = "nothing was run",
+): LazarusError {
   return new LazarusError(
     "RUN_APPROVAL_INVALID",
-    `approval ${JSON.stringify(approvalId)} is refused: ${problem}; nothing was run`,
+    `approval ${JSON.stringify(approvalId)} is refused: ${problem}; ${effect}`,
     { hint: "lazarus runs shows the runs that wait for an approval", details: { approvalId } },
   );
 }

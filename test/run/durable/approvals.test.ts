@@ -7,6 +7,7 @@ import { systemMachine } from "../../../src/platform/machine.ts";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
+import { showRun } from "../../../src/run/operations/show.ts";
 import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";
 import { call, script } from "./models.ts";
 import { processesOf } from "./processes.ts";
@@ -82,6 +83,62 @@ describe("an approval asked for by the agent", () => {
     expect([result.text, paid]).toEqual(["paid", []]);
     expect(JSON.stringify(model.asked.at(-1))).toContain("too much");
   });
+
+  test("the same decision again is accepted, the opposite one is refused", async () => {
+    for (const approved of [true, false]) {
+      const { agent, paid } = payer();
+      const { approvalId, history } = await asked(agent);
+      await agent.approve("r1", approvalId, { approved });
+      expect(await agent.approve("r1", approvalId, { approved, reason: "again" })).toBe("answered");
+      const refused = { code: "RUN_APPROVAL_INVALID", message: expect.stringContaining("has been answered") };
+      await expect(agent.approve("r1", approvalId, { approved: !approved })).rejects.toMatchObject(refused);
+      const messages = [...history, answer(approvalId, !approved)];
+      await expect(agent.generate({ messages })).rejects.toMatchObject(refused);
+      await agent.recover();
+      expect(paid).toEqual(approved ? ["bob 5"] : []);
+    }
+  });
+
+  test.each([[null], [{}], [{ approved: "false" }], [{ approved: 1 }], [{ approved: true, reason: 1 }]])(
+    "what is no answer is refused: %j",
+    async (given) => {
+      const { agent, paid, status } = payer();
+      const { approvalId } = await asked(agent);
+      await expect(agent.approve("r1", approvalId, given as never)).rejects.toMatchObject({ code: "USAGE" });
+      expect([await agent.recover(), paid, await status("r1")]).toEqual([[], [], "waiting"]);
+    },
+  );
+
+  test.each(["generate", "stream"] as const)(
+    "of two calls with one id, none runs that was not approved: %s",
+    async (mode) => {
+      for (const yes of [1, 2]) {
+        const ran: unknown[] = [];
+        const model = script([[call("work", { i: 1 }, "same"), call("work", { i: 2 }, "same")], "done"]);
+        const execute = ({ i }: { i: number }) => ran.push(i);
+        const tools = {
+          work: tool({ inputSchema: z.object({ i: z.number() }), needsApproval: true, execute }),
+        };
+        const store = { log: createRunLog(createMemoryJournal()) };
+        const agent = durable(new ToolLoopAgent({ id: "twice", model, tools }), { store, recover: false });
+        if (mode === "generate") await agent.generate({ prompt: "go", runId: "r" });
+        else await (await agent.stream({ prompt: "go", runId: "r" })).outcome;
+        const { waits } = await showRun(store.log, "r");
+        for (const { id, input } of waits)
+          await agent.approve("r", id, { approved: (input as { i: number }).i === yes });
+        const [recovered] = await agent.recover();
+        // The SDK knows calls by their id, and would run the other one.
+        const isMixedUp = mode === "stream" ? yes === 1 : yes === 2;
+        expect([waits.length, recovered?.status]).toEqual([
+          mode === "stream" ? 2 : 1,
+          isMixedUp ? "failed" : "completed",
+        ]);
+        const { error } = (await store.log.journal.readHead("r"))!;
+        expect(error?.includes("RUN_APPROVAL_INVALID") ?? false).toBe(isMixedUp);
+        expect(ran).toEqual([]);
+      }
+    },
+  );
 
   test("nobody answers in time: denied", async () => {
     const clock = createSimulatedClock();

@@ -5,10 +5,11 @@ import { systemMachine } from "../../../src/platform/machine.ts";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { durableCall } from "../../../src/run/engine/durable-call.ts";
 import { UnknownOutcomeError } from "../../../src/run/engine/ledger.ts";
-import { currentEffect, sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
+import { currentEffect, RunSuspended, sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { createMemoryRunStore } from "../../../src/run/store/open.ts";
+import { createRunStore } from "../../../src/run/store/store.ts";
 import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";
 import { call, type Line, script } from "./models.ts";
 import { processesOf } from "./processes.ts";
@@ -299,6 +300,167 @@ test("durableCall makes generateText and streamText durable", async () => {
   // @ts-expect-error there is no such tool
   void (() => durableCall(store, { runId: "t", effects: { wrok: "read" } }, settings));
 });
+
+test("a step that was started after a wait is not repeated when its process dies", async () => {
+  const journal = createMemoryJournal();
+  let paid = 0;
+  const work = async () => {
+    await waitFor("go");
+    await step("pay", () => {
+      paid += 1;
+      return new Promise(() => {});
+    });
+  };
+  const first = worker(work, host(journal, 1));
+  await expect(first.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
+  await first.send("r", 1, { name: "go" });
+  // These processes count as dead in the middle of the step.
+  worker(work, host(journal, 2))
+    .recover()
+    .catch(() => {});
+  await until(async () => paid === 1);
+  await expect(worker(work, host(journal, 3)).generate({ runId: "r" })).rejects.toMatchObject({
+    code: "RUN_NEEDS_HUMAN",
+    message: expect.stringContaining("its step pay was started"),
+  });
+  // A human's retry counts for one attempt.
+  await createRunStore(journal).resolve("r.1.0", { outcome: "retry" });
+  worker(work, host(journal, 4))
+    .recover()
+    .catch(() => {});
+  await until(async () => paid === 2);
+  await expect(worker(work, host(journal, 5)).generate({ runId: "r" })).rejects.toMatchObject({
+    code: "RUN_NEEDS_HUMAN",
+  });
+  expect(paid).toBe(2);
+});
+
+test("a call waits only when its other steps have ended, and every message that it waits for wakes it", async () => {
+  const journal = createMemoryJournal();
+  const slow = Promise.withResolvers<string>();
+  let paid = 0;
+  const work = () =>
+    Promise.all([
+      step("pay", () => {
+        paid += 1;
+        return slow.promise;
+      }),
+      waitFor("go"),
+      step("around", async () => (await waitFor("later"))?.value),
+    ]);
+  const agent = worker(work, host(journal));
+  const run = agent.generate({ prompt: "go", runId: "r" }).catch((error: Error) => error);
+  await until(async () => paid === 1);
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+  expect((await journal.readHead("r"))!.status).toBe("running");
+  slow.resolve("receipt");
+  expect(await run).toMatchObject({ code: "RUN_WAITING" });
+  expect((await journal.readWaits("r")).map(({ names }) => names[0]).sort()).toEqual(["go", "later"]);
+  await agent.send("r", 2, { name: "later" });
+  expect(await agent.recover()).toMatchObject([{ status: "waiting" }]);
+  await agent.send("r", 1, { name: "go" });
+  expect(await agent.recover()).toEqual([{ runId: "r", status: "completed" }]);
+  const { toolResults } = await agent.generate({ runId: "r" });
+  expect([paid, toolResults[0]?.output]).toEqual([1, ["receipt", expect.objectContaining({ value: 1 }), 2]]);
+});
+
+test("a wait does not forgive a step that an earlier process left unfinished", async () => {
+  const journal = createMemoryJournal();
+  let paid = 0;
+  const dies = async () => {
+    await Promise.all([
+      step("pay", () => {
+        paid += 1;
+        return new Promise(() => {});
+      }),
+      waitFor("go"),
+    ]);
+  };
+  worker(dies, host(journal, 1))
+    .generate({ prompt: "go", runId: "r" })
+    .catch(() => {});
+  await until(async () => paid === 1);
+  await expect(worker(dies, host(journal, 2)).generate({ runId: "r" })).rejects.toMatchObject({
+    code: "RUN_NEEDS_HUMAN",
+  });
+  const head = (await journal.readHead("r"))!;
+  const effect = (await journal.readEntries("r")).find(({ kind }) => kind === "effect");
+  expect([head.status, effect?.state, paid]).toEqual(["needs-human", "unknown", 1]);
+});
+
+test("a call that returns is not suspended by a wait that it left behind", async () => {
+  const agent = worker(() => Promise.race([step("quick", () => "ok"), waitFor("never")]), host());
+  await agent.generate({ prompt: "go", runId: "r" }).catch(() => {});
+  const result = await agent.generate({ runId: "r" });
+  expect([result.text, result.toolResults[0]?.output]).toEqual(["done", "ok"]);
+});
+
+test("parts of a call that do not fit its record are a human's to decide", async () => {
+  const journal = createMemoryJournal();
+  const names = ["first", "other"];
+  const work = async () => {
+    await step(names.shift()!, () => "ok");
+    await waitFor("go");
+  };
+  const agent = worker(work, host(journal));
+  await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
+  await agent.send("r", 1, { name: "go" });
+  await expect(agent.generate({ runId: "r" })).rejects.toMatchObject({
+    code: "RUN_NEEDS_HUMAN",
+    message: expect.stringContaining('was "first" and is now "other"'),
+  });
+});
+
+test("a generator that does not know whether its effect happened parks the run", async () => {
+  let calls = 0;
+  const agent = worker(
+    async function* () {
+      calls += 1;
+      yield "sending";
+      throw new UnknownOutcomeError("the bank did not answer");
+    },
+    host(),
+    "once",
+  );
+  await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toThrow("the bank did not answer");
+  await expect(agent.generate({ runId: "r" })).rejects.toMatchObject({ code: "RUN_NEEDS_HUMAN" });
+  expect(calls).toBe(1);
+});
+
+test.each<[string, () => Promise<unknown>]>([
+  ["waitFor a text", () => waitFor("x", "5m" as never)],
+  ["waitFor NaN", () => waitFor("x", Number.NaN)],
+  ["sleep past the last date", () => sleep(1e20)],
+  ["sleep forever", () => sleep(Number.POSITIVE_INFINITY)],
+  ["sleep a text", () => sleep("tomorrow" as never)],
+  ["sleep until no date", () => sleep(new Date("x"))],
+])("a time that is none fails the call: %s", async (_, work) => {
+  const agent = worker(work, host());
+  const { text, steps } = await agent.generate({ prompt: "go", runId: "r" });
+  const [failure] = steps[0]!.content.filter(({ type }) => type === "tool-error");
+  expect([text, failure]).toMatchObject(["done", { error: { code: "USAGE" } }]);
+});
+
+test("waitFor without a limit in time can say so", async () => {
+  const journal = createMemoryJournal();
+  const agent = worker(() => waitFor("x", Number.POSITIVE_INFINITY), host(journal));
+  await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ wakeMs: null });
+  expect(new RunSuspended("r", 1e20).code).toBe("RUN_WAITING");
+});
+
+test.each([[1], [null], [undefined], [new Map()], [{ role: "system", content: "x" }], [{ role: "user" }]])(
+  "what the model cannot be told is refused: %j",
+  async (message) => {
+    const agent = worker(() => waitFor("x"), host());
+    await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
+    await expect(agent.send("r", message)).rejects.toMatchObject({ code: "USAGE" });
+    const part = { type: "text", text: "use euros" };
+    expect(await agent.send("r", { role: "user", content: [part] })).toBe("accepted");
+    await expect(agent.send("r", { role: "user", content: [1] })).rejects.toMatchObject({ code: "USAGE" });
+    await agent.send("r", message ?? 0, { name: "x" });
+    expect(await agent.recover()).toEqual([{ runId: "r", status: "completed" }]);
+  },
+);
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise(setImmediate);
