@@ -220,7 +220,7 @@ copy_errors() {
   ( trap '' TERM INT HUP QUIT USR1 USR2 PIPE; exec 3>&-; exec tee -a "$_out" <"$_fifo" >&5 5>&- ) &
   _copy=$!
 }
-# Whoever still holds its input was spared by reap.
+# Waits up to two seconds: a process that reap left alone may still have the pipe open.
 finish_copy() {
   _n=0
   while kill -0 "$_copy"; do

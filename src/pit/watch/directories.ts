@@ -37,7 +37,7 @@ export interface Tree {
   changes: number;
   /** Why it is not watched; null: it is. */
   unwatched: string | null;
-  /** Some directories may be unwatched, or watched under another path: it is to be watched anew. */
+  /** Some directories may be unwatched, or watched under an old path: `refresh` watches the tree again. */
   isStale: boolean;
   /** The kernel's limit of watches when it was reached by this tree. */
   limit: string | undefined;

@@ -1,11 +1,10 @@
 // Watches directory trees with one inotify queue and collects what changed in each. Runs in a worker thread; the calls of the
 // kernel are injected.
 //
-// Nothing is missed silently. Events are handled later than they happen, so a path may name another directory by then. That is
-// repaired by the event of the move that made it so, which is still in the queue: a directory that appears somewhere is watched, then
-// read, and everything below counts as changed. When the queue is empty, every directory is watched under its own path, by
-// induction over the last event that moved it or one of its parents. Where events are lost (overflow, unmounting, a root that moved,
-// a burst that is not read in detail), the set is unknown and the tree is watched anew.
+// Nothing is missed silently. An event is handled some time after it happened, so its path may name another directory by then.
+// The move that caused this is still in the queue and corrects it: a directory that appears is first watched, then read, and
+// everything below it counts as changed. So once the queue is empty, every directory is watched under its current path. When
+// events are lost (queue overflow, unmount, a root that moved, a burst), the set is unknown and the whole tree is watched again.
 import { type Dirent, readdirSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
 import {
@@ -76,15 +75,15 @@ export interface TreeWatches {
   add(key: string, tree: WatchedTree): void;
   remove(key: string): void;
   handle(event: InotifyEvent): void;
-  /** The same without details, for a burst: the set of the tree becomes unknown. */
+  /** During a burst: counts the event and makes the set of its tree unknown. */
   note(event: InotifyEvent): void;
-  /** Watches anew what is stale. */
+  /** Watches stale trees again. */
   refresh(): void;
   /** Looks for mounts that came or went. */
   checkMounts(): void;
   /** What changed since the last call. The caller has handled all events. */
   take(key: string): TakenPaths;
-  /** What was taken has not been saved. */
+  /** Returns a set that could not be saved. */
   putBack(key: string, taken: TakenPaths): void;
   /** What is different from the last report. */
   report(): TreeReport[];

@@ -2,9 +2,8 @@
 // cell and spelled as in a listing: "worktree/src/a.ts", "." for the root. Types only.
 
 /**
- * May always name more than what changed. Whoever makes it promises that it names everything that changed since the scan of
- * the newest checkpoint began, except what no watcher can see: writes to files that are mapped into memory, which the
- * capture finds itself.
+ * It may contain paths that did not change. It must contain every path that changed since the scan of the newest checkpoint
+ * began, except for writes through a memory mapping: no watcher can see those, so capture looks for mapped files itself.
  */
 export interface DirtySet {
   /** Its stat, content or existence may have changed or, for a directory, its names. */
