@@ -1,5 +1,5 @@
 // Which tool calls are worth a live point before they run: shell commands that delete or overwrite many files at once. Pure. A
-// command that is not recognized costs the last seconds of work at most; one that is recognized wrongly costs milliseconds.
+// command that is missed costs at most the last seconds of work; a false positive costs milliseconds.
 import type { HookEvent } from "./adapter.ts";
 
 const DANGEROUS = [

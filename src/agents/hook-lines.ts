@@ -45,7 +45,7 @@ export function readHookLines(directory: string, epoch: number): HookLine[] {
     .filter((line): line is HookLine => line?.epoch === epoch);
 }
 
-/** A reason for the pit to save at once: a finished turn, or before the agent forgets. */
+/** Events after which the pit saves at once: a turn that ended or failed, and a compaction that is about to start. */
 export function isUrgent({ kind }: HookEvent): boolean {
   return kind === "turn-end" || kind === "compaction" || kind === "failure";
 }

@@ -37,7 +37,7 @@ export function isNestedChain(chain: readonly (readonly string[])[], agents: rea
   return groups > 1;
 }
 
-/** Of the process whose parent is `pid`. False where there is no /proc. */
+/** Whether the process whose parent is `pid` is nested. False where there is no /proc. */
 export function isNested(pid: number, agents: readonly Programs[]): boolean {
   const chain: string[][] = [];
   for (let current = pid; current > 1 && chain.length < MOST; ) {

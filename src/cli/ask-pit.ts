@@ -1,6 +1,6 @@
 // Asks the running pit for a checkpoint: it has the watch and a warm process. The answer is undefined whenever the pit is not the
 // right one to ask or cannot do it now (no pit, busy, refuses, another version or configuration); then the caller does it
-// itself, and reports any error of its own. Imports nothing of the checkpoints: the command starts as fast as Node.
+// itself, and reports any error of its own. Imports no checkpoint code: the command starts as fast as Node.
 import { readFileSync } from "node:fs";
 import { request as startRequest } from "node:http";
 import type { MissionId } from "../cell/mission-id.ts";
@@ -9,7 +9,7 @@ import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { VERSION } from "../platform/version.ts";
 import type { CliContext } from "./context.ts";
 
-/** How long to wait for a sign of life, before which the pit has nothing to act on, and then for the answer. */
+/** How long to wait until the pit accepts the request, which it cannot act on before that, and then for its answer. */
 interface Patience {
   readonly continueMs: number;
   readonly answerMs: number;
@@ -17,7 +17,7 @@ interface Patience {
 
 /** After this time the command walks the cell itself; the vault's lock tells it who is at work. */
 const PATIENT: Patience = { continueMs: 1000, answerMs: 60_000 };
-/** An agent waits meanwhile. */
+/** Short, because the agent waits. */
 const BRIEF: Patience = { continueMs: 300, answerMs: 2000 };
 
 export interface CheckpointRequest {

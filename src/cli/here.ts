@@ -1,5 +1,5 @@
-// What a user means by where they are: the mission that the current directory belongs to, and paths as they are typed
-// there. Reads only; loaded only when a command line needs it.
+// Resolves what a user types in a directory: the mission that the directory belongs to, and paths relative to it. Reads only;
+// loaded only when a command line needs it.
 import { readdirSync, realpathSync } from "node:fs";
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";

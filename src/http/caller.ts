@@ -1,5 +1,5 @@
-// What decides, besides the cell, what a checkpoint looks like: version, configuration, and the environment that git sees. A command
-// compares its own with the pit's before it lets the pit act for it. On the hot path: no heavy imports.
+// What a checkpoint depends on besides the cell: version, configuration, and the environment that git sees. A command lets the pit
+// act for it only if both have the same. On the hot path: no heavy imports.
 import { join } from "node:path";
 import type { EffectiveConfig } from "../cell/config.ts";
 import { sha256Hex } from "../platform/sha256.ts";

@@ -73,7 +73,7 @@ export function isIncomplete(cell: ConversationCell): boolean {
   return open !== undefined && findLost(cell, open) !== undefined;
 }
 
-/** The same for a conversation of which this is left: only a better copy takes the place of damaged files. */
+/** Whether the copy should replace the agent's files, which are at `live`: only if it has more turns or less damage. */
 export function isBehind(cell: ConversationCell, live: Position | null): boolean {
   const open = openSession(cell, currentSession(cell));
   if (open === undefined) return false;
@@ -94,7 +94,7 @@ function findLost(cell: ConversationCell, open: OpenSession): "missing" | "short
   const state = readState(cell.machine, cell.cacheDirectory, { adapter: adapter.name, session });
   const isShorter = (file: CopiedFile) => {
     const known = state?.files[file.name];
-    // Without its secrets, the copy may be longer than what was copied.
+    // Redaction can make the copy longer than the original.
     return file.kind === "lines" && sizeOf(file)! < (known?.kind === "lines" ? known.offset : file.size);
   };
   return files.some(isShorter) ? "shorter" : undefined;

@@ -57,7 +57,7 @@ export async function stageLines(
   return { state, appended: isKnown ? bytes : undefined };
 }
 
-/** A file that only grows and has lost its end was damaged: what was copied before is not given up for it. */
+/** An append-only file that became shorter was damaged: the earlier copy is kept. */
 function refuseShorter(directory: string, found: readonly Part[], bytes: Buffer): void {
   const chain = chainParts(found);
   if (chain.size <= bytes.length) return;

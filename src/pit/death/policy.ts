@@ -134,7 +134,7 @@ export function situationOf(
   };
 }
 
-/** Of an agent with a conversation: it has not got any further in this life. */
+/** Whether the agent has a conversation that did not advance in this life. */
 function isIdle({ end, life }: MissionRecord): boolean {
   return end?.turn !== undefined && (end.turn ?? 0) <= (life?.conversation?.turn ?? 0);
 }
@@ -259,7 +259,7 @@ const JITTER = 0.2;
 /** Retries after an overload are never further apart. */
 const MAX_OVERLOAD_WAIT_MS = 300_000;
 
-/** Without a time: most limits are per minute; those of an account usually name their reset. */
+/** Waits when no reset time is known: most limits are per minute, and limits of an account usually name their reset. */
 const UNKNOWN_RESET_MS = [60_000, 120_000, 300_000, 900_000];
 
 function backoff(stepsMs: readonly number[], attempt: number, chance: number): number {

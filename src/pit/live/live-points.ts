@@ -180,7 +180,7 @@ class WatchedLivePoints implements LivePoints {
       return null;
     } catch (error) {
       const reason = describeError(error);
-      // Another command has the vault: the next attempt is soon enough.
+      // Another command has locked the vault; try again later.
       const isBusy = error instanceof LazarusError && error.kind === "busy";
       if (isBusy || reason === each.problem) return reason;
       context.log(`${mission}: no live point: ${reason}`);
@@ -189,7 +189,7 @@ class WatchedLivePoints implements LivePoints {
     }
   }
 
-  /** A watch that missed something once is not relied on again. */
+  /** A watch that missed a change is not trusted again. */
   private noteUnseen(mission: MissionId, each: Tracked, { missed, invisible }: Unseen): void {
     const { context, unseen } = this;
     unseen.invisible += invisible.length;

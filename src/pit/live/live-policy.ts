@@ -18,7 +18,7 @@ export interface LiveState {
   readonly lastChangeMs: number | undefined;
   /** How many changes no checkpoint holds. */
   readonly unsavedChanges: number;
-  /** When the agent reported something that is to be saved at once, such as the end of a turn; undefined: it is saved. */
+  /** When the agent reported something to save at once, such as the end of a turn; undefined: nothing, or it is saved. */
   readonly urgentMs: number | undefined;
   /** False: nothing reports changes, so the cell is examined at intervals. */
   readonly isWatched: boolean;
@@ -30,7 +30,7 @@ export interface LiveState {
   readonly lastAuditMs: number;
 }
 
-/** So many changes without a pause are a burst, such as an installation of packages: one point at its end suffices. */
+/** This many changes without a pause are a burst, such as `npm install`: one point at its end is enough. */
 export const BURST_CHANGES = 1000;
 const BURST_MS = 120_000;
 

@@ -10,7 +10,7 @@ import type { Machine } from "../../platform/machine.ts";
 export interface LiveStatus {
   /** Since when something is not in a checkpoint (epoch ms); null: everything is. */
   readonly unsaved_since_ms: number | null;
-  /** About how many changes that are: at least half of them. */
+  /** Approximate number of unsaved changes: at least half of the real number. */
   readonly unsaved_changes: number;
   /** Whether they have waited longer than `protect_within_seconds`. */
   readonly is_late: boolean;

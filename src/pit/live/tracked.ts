@@ -26,7 +26,7 @@ export interface Tracked extends Omit<LiveMission, "mission">, SetState {
   hookBytes: number;
   /** Why the watcher does not report changes. */
   unwatched: string | null;
-  /** Why its reports are not relied on any more. */
+  /** Why its reports are no longer trusted. */
   distrusted: string | null;
   /** Why the last attempt failed. */
   problem: string | null;
@@ -66,14 +66,14 @@ export function startTracking({ agent, limits }: LiveMission, monotonicMs: numbe
   };
 }
 
-/** Captures of one mission come one after the other. */
+/** Runs the captures of one mission one at a time. */
 export async function afterCapture<T>(each: Tracked, work: () => Promise<T>): Promise<T> {
   const result = each.captured.then(work);
   each.captured = result.catch(() => {});
   return await result;
 }
 
-/** Everything that was counted so far is in the set that was just taken: counted from here on is what changes afterwards. */
+/** The set that was just taken contains everything counted so far; only later changes count as unsaved. */
 export function beginSaving(each: Tracked, treeChanges: number | undefined): void {
   each.treeChanges = treeChanges ?? each.treeChanges;
   each.saving = each.state;

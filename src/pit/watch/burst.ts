@@ -11,12 +11,12 @@ export interface Pace {
 export const CALM: Pace = { isBurst: false, waitMs: 100 };
 export const BURST: Pace = { isBurst: true, waitMs: 1000 };
 
-/** Events in one reading that are a burst: `tar x` makes 5 events per file and 10,000 files a second. */
+/** This many events in one read start a burst: `tar x` makes 5 events per file, for 10,000 files a second. */
 const BURST_EVENTS = 4000;
-/** Events in one reading of a burst that are its end. */
+/** At most this many events in one read end a burst. */
 const CALM_EVENTS = 1000;
 
-/** How to go on after a reading of so many events. */
+/** The pace after a read that returned this many events. */
 export function nextPace({ isBurst }: Pace, events: number): Pace {
   return events >= (isBurst ? CALM_EVENTS : BURST_EVENTS) ? BURST : CALM;
 }

@@ -51,7 +51,7 @@ export class DirtyPaths {
     return taken;
   }
 
-  /** What was taken has not been saved after all. */
+  /** Adds a set back that could not be saved. */
   putBack({ unknown, paths, trees }: TakenPaths): void {
     if (unknown !== null) this.setUnknown(unknown);
     for (const path of paths) this.addPath(path);

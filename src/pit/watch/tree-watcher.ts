@@ -26,7 +26,7 @@ export interface TreeWatcher extends AsyncDisposable {
   sync(): Promise<void>;
   /** What changed since the last call; unknown the first time. Later changes are for the next call. */
   take(key: string): Promise<TakenPaths>;
-  /** What was taken has not been saved: it is part of the next set. */
+  /** Puts back a set that could not be saved; it becomes part of the next one. */
   putBack(key: string, taken: TakenPaths): void;
 }
 

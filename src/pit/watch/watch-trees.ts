@@ -51,7 +51,7 @@ export interface WatchedTree {
   readonly quiet?: readonly string[];
 }
 
-/** How a tree is doing. */
+/** The state of a watched tree. */
 export interface TreeReport {
   readonly key: string;
   /** Changes since the tree was added that are a reason to save. */
@@ -85,7 +85,7 @@ export interface TreeWatches {
   take(key: string): TakenPaths;
   /** Returns a set that could not be saved. */
   putBack(key: string, taken: TakenPaths): void;
-  /** What is different from the last report. */
+  /** Trees whose state has changed since the last report. */
   report(): TreeReport[];
 }
 

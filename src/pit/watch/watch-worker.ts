@@ -18,7 +18,7 @@ const BUFFER_BYTES = 256 * 1024;
 const CHECK_MS = 2000;
 /** More than the queue usually holds. */
 const MAX_EVENTS = 100_000;
-/** A cookie that one of so many readings did not bring was lost. */
+/** After this many reads without its event, the cookie counts as lost. */
 const MAX_READINGS = 10;
 
 function start(cookies: string) {
@@ -26,7 +26,7 @@ function start(cookies: string) {
   if (!support.ok) throw new Error(support.reason);
   const { posix } = support;
   const fd = openQueue(posix.openInotify);
-  // Node does not know this descriptor, so it would stay open, with all of its watches, when only the worker ends.
+  // Node does not track this descriptor: without this, it and its watches would outlive the worker.
   process.on("exit", () => closeSync(fd));
   const watches = watchTrees({
     add: (path, mask) => posix.addWatch(fd, path, mask),
@@ -103,7 +103,7 @@ function take(key: string): TakenPaths {
     watches.checkMounts();
     return watches.take(key);
   }
-  // The watch of every tree is in doubt, but only this one is asked about.
+  // Every tree is affected, but only this one was asked for.
   watches.take(key);
   return unknownPaths("the watch did not report a change of our own");
 }

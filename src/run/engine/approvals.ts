@@ -101,7 +101,7 @@ export function requestedApprovals(
     });
 }
 
-/** A response may use one id for several calls: the one that is asked about has this input, or else is the last one. */
+/** A response may use one id for several calls. The request is for the one with this input, or else for the last one. */
 function placeAskedAbout(run: LiveRun, content: readonly Settings[], id: string, digest: string) {
   const places = run.calls.filter(({ callId }) => callId === id);
   const position = content

@@ -305,7 +305,7 @@ export function parkCalls(run: LiveRun, parked: readonly { entry: Entry; reason:
   run.halt(needsHuman(run, all));
 }
 
-/** The SDK answers calls of tools that are gone by itself; one whose outcome is unknown is a human's to decide. */
+/** The SDK itself answers calls of tools that no longer exist; a human decides about one whose outcome is unknown. */
 export function parkRemovedTools(run: LiveRun, tools: readonly string[]): void {
   if (run.isFollower || run.limit !== undefined) return;
   const parked = run

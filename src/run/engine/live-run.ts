@@ -219,7 +219,7 @@ export class LiveRun {
   async awaited<T>(find: () => T | undefined | Promise<T | undefined>): Promise<T | undefined> {
     for (;;) {
       const looked = find();
-      // A tick more would change the order in which the SDK asks for ids.
+      // Another microtask here would change the order in which the SDK asks for ids.
       const found = looked instanceof Promise ? await looked : looked;
       if (found !== undefined || !this.isFollower) return found;
       const head = await requireHead(this.log, this.id);

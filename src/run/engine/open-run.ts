@@ -47,7 +47,7 @@ export interface RunKind extends SessionOptions {
   readonly onChange: "continue" | "pin" | "refuse";
   /** Id of the model, for limits of a queue. */
   readonly model?: string | null;
-  /** Continues a run of this agent that was before the caller's own in its queue. */
+  /** Continues a run of this agent that is ahead of the caller's in the queue. */
   readonly work?: (claimed: ClaimedRun) => void;
 }
 

@@ -1,6 +1,6 @@
 // Queues: a run waits until its queue has a slot for it, and its model calls until the rate of the queue allows them. The
-// journal decides, so that limits hold across processes. A process that waits for one run also works on those that are
-// before it, as long as they are of the same agent.
+// journal decides, so that limits hold across processes. A process that waits for one run also works on the runs ahead of it,
+// if they are of the same agent.
 import type { HeadRow } from "../journal/journal.ts";
 import { ownerName } from "../log/lease.ts";
 import { claimName, findHead, type RunLog, timeOf } from "../log/run-log.ts";
@@ -105,7 +105,7 @@ export function rateHooks({ log, queue, stop }: LiveRun): ModelHooks {
         const waitMs = await log.journal.takeRate({
           queue,
           ...(calls === undefined ? {} : { calls: { limit: calls, used: 1 } }),
-          // What a call takes is known after it; before it, nothing may be owed.
+          // The tokens of a call are known only afterwards: it may start once those of earlier calls are paid off.
           ...(tokens === undefined ? {} : { tokens: { limit: tokens, used: 0 } }),
           nowMs: timeOf(log),
         });

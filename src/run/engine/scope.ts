@@ -23,9 +23,9 @@ export interface Scope {
   children: number;
   /** A human decided that this attempt may repeat what earlier ones left unfinished. */
   readonly retried: boolean;
-  /** `left`: it is suspended or parked, and nothing more may happen in it. */
+  /** `left`: suspended or parked; it must do nothing more. */
   state: "running" | "left" | "ended";
-  /** Parts that do something now, by their entry or wait. */
+  /** Parts in progress, by their entry or wait. */
   readonly busy: Set<object>;
   /** What the call waits for, and the steps that wait with it. */
   readonly suspended: { readonly wait: WaitRow; readonly within: readonly Entry[] }[];
@@ -69,8 +69,8 @@ function requireScope(what: string): Here {
 }
 
 /**
- * The next part of a call, and its entry if it is recorded. A promise if the call does not go on: it has left, or its parts
- * do not fit, which is a human's to decide. Nothing may happen between this and the start of the part.
+ * The next part of a call, and its entry if it is recorded. A promise if the call must not continue: it has left, or its
+ * parts differ from the recorded ones and a human has to decide. Nothing may happen between this and the start of the part.
  */
 function nextPart(scope: Scope, name: string) {
   if (scope.state === "left") return never();
@@ -300,11 +300,11 @@ export function createSuspender(run: LiveRun): {
         run.recorder!.wait(wait);
         run.waits.set(wait.id, wait);
         waits.push(wait);
-        // One that has ended meanwhile stays so.
+        // It may have ended in the meantime.
         const open = within.filter(({ step, call }) => run.get(step, "part", call)?.state === "started");
         for (const step of open) run.keep({ ...step, state: "prepared" }, "full");
       }
-      // Nothing is unknown about a call that waits, nor about the steps that wait in it: it goes on from its finished steps.
+      // A call that waits has no unknown outcome, and neither have the steps that wait in it: it resumes after its finished steps.
       const kept = retried ? { retried } : {};
       run.keep({ ...entry, state: "prepared", value: { ...(entry.value as object), ...kept } }, "full");
     },

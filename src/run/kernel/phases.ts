@@ -224,7 +224,7 @@ async function drained(result: Settings | Promise<Settings>): Promise<Settings> 
   return { finalStep: (await steps).at(-1) };
 }
 
-/** The answer of a phase. A loop that ended with calls has none; one that was cut off before its first word neither. */
+/** The answer of a phase; none if the loop ended with tool calls or was cut off before its first word. */
 function answerOf(phase: Phase, steps: number, { finalStep }: Settings): string {
   const { text, finishReason, toolCalls } = finalStep as {
     text: string;

@@ -1,4 +1,4 @@
-// A store is written with the key that it is read with: text without encryption in an encrypted store could not be read.
+// Refuses to write to a run with another key than the one it is encrypted with: nobody could read both.
 import type { HeadRow } from "../journal/journal.ts";
 import { infoOf, type RunLog } from "../log/run-log.ts";
 

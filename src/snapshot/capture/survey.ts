@@ -51,8 +51,8 @@ export function excludedPatterns({ settings }: MissionContext): string[] {
 }
 
 /**
- * Points from a dirty set may follow each other closely, and mappings last. The first write through a mapping that was made
- * after the last look changes the stat of its file: then its row is racy, until it is saved after another look.
+ * Points from a dirty set can be seconds apart, and mappings usually last longer. A mapping made after the last look changes the
+ * stat of its file with its first write; the row is then racy until the file is saved after another look.
  */
 const MAPPED_AGE_MS = 10_000;
 

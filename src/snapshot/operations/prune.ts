@@ -1,7 +1,7 @@
 // Removes checkpoints that the retention policy does not keep, and all blobs that no kept checkpoint needs. Order: publish
 // the smaller index (from then on they do not exist, INV-2), then remove blobs, manifests before layers, then git refs. A
-// crash in between leaves garbage for the next prune; nothing that the index names is ever missing. Last, live points that
-// stay get manifests.
+// crash in between leaves garbage for the next prune; nothing that the index names is ever missing. At the end,
+// live points that are kept get manifests.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";

@@ -33,7 +33,7 @@ export interface SortOptions {
   readonly mayContinue?: boolean;
 }
 
-/** A shorter file is stored again as a whole: that costs less than the parts of a file do when it is read. */
+/** Smaller files are always stored whole: reading a file in parts costs more than storing it again. */
 const MIN_CONTINUED_BYTES = 64 << 10;
 
 export function sortSuspects(options: SortOptions): Suspects {

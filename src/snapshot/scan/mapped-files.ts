@@ -29,7 +29,7 @@ export interface MappedFiles {
   readonly inodes: ReadonlySet<number>;
   /** When the look began, by the clock that file systems use: a file that changed later may have a mapping that it missed. */
   readonly sinceMs: number;
-  /** Made by this call. */
+  /** Whether this call made it. */
   readonly isNew: boolean;
 }
 

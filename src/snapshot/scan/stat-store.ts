@@ -191,7 +191,7 @@ export class StatStore implements StatRows, Disposable {
     return this.all("SELECT path FROM directories").map(([path]) => decodeText(String(path)));
   }
 
-  /** Brings the table to what `rows` are: all of it is durable, or none. */
+  /** Updates the table to `rows`, all or nothing. */
   save(rows: ChangedRows, layers: readonly string[]): void {
     this.database.exec("COMMIT");
     inTransaction(this.database, () => {

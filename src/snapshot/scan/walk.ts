@@ -32,7 +32,7 @@ export interface Walker {
   readonly result: Walk;
   /** Walks the whole cell, the deferred directory excepted. */
   walk(): Walk;
-  /** Looks only at what may have changed, and at what has to do with it. The rows must have the same exclude patterns. */
+  /** Looks only at what may have changed, and at what depends on it. The rows must have the same exclude patterns. */
   look(dirty: DirtySet): Walk;
   /** Scans the deferred directory and adds to the same result. `written`: what git has written meanwhile. */
   resume(written: readonly string[]): Walk;

@@ -83,7 +83,7 @@ export function putManifest(
   return { manifest: digest, manifestSize: size };
 }
 
-/** After so many records, a complete one: a reader needs few blobs, and a damaged one hurts few points. */
+/** After this many records comes a complete one, so that reading a point needs few blobs and damage affects few points. */
 const MAX_CHAIN = 24;
 
 /** Stores the record of a live point, on top of the newest checkpoint; the layers must already be in the vault. */

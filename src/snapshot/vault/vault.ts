@@ -160,7 +160,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
   };
 }
 
-/** Usually it is empty: to remove it and make it again would cost every live point two syncs. */
+/** Usually it is empty: removing and recreating it would cost every live point two fsyncs. */
 function prepareScratch(disk: Disk, scratch: string): void {
   makeDirectory(disk, scratch);
   for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true, force: true });
