@@ -87,16 +87,12 @@ async function pruneLocked(context: MissionContext, options: PruneOptions): Prom
   return decision;
 }
 
-/**
- * Other tools can read manifests, not records. Not for the newest point, because the stat cache belongs to its record. A later
- * prune removes the records.
- */
+/** Other tools can read manifests, not records. A later prune removes the records. */
 function storeManifests({ vault, machine }: MissionContext): void {
   const nowMs = machine.clock.nowMs();
   const refs = vault.list();
-  const newest = refs.at(-1)?.manifest;
   const stored = refs.map((ref) => {
-    if (!ref.isRecord || ref.manifest === newest || !staysForLong(ref, nowMs)) return ref;
+    if (!ref.isRecord || !staysForLong(ref, nowMs)) return ref;
     return withManifest(vault, ref);
   });
   crashPoint("snapshot.prune.manifests-stored");
