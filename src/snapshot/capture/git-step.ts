@@ -98,7 +98,7 @@ type Committed = Pick<Found, "path" | "type" | "inode">;
 
 const isCommitted = ({ path, type }: Committed) => type !== "directory" && type !== "fifo" && isVisible(path);
 
-/** Every path that git may see. Takes time for the cell. */
+/** Every path that git may see. O(cell). */
 function committedPaths(tree: TreeRoot, { walk, rows }: Scan): Committed[] {
   const committed: Committed[] = [...walk.found.values()].filter(isCommitted);
   for (const directory of rows.directories())

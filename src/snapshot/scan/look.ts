@@ -1,5 +1,5 @@
-// Looks at the paths of a dirty set: which of them have to be inspected, and what else depends on them. Costs time for what may
-// have changed, not for the cell. Inspects, reads and descends through the functions that it is given.
+// Looks at the paths of a dirty set: which of them have to be inspected, and what else depends on them. O(changes), not
+// O(cell). Inspects, reads and descends through the functions that it is given.
 import { parentPath } from "../model/path-bytes.ts";
 import { someParent } from "../model/paths.ts";
 import { SIDECAR_SUFFIXES, sidecarSuffix } from "../model/sqlite-files.ts";

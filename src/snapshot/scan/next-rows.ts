@@ -1,5 +1,5 @@
 // The rows of a new checkpoint, from those of the last one and what a survey and the packing saw. They list exactly what the
-// checkpoint holds. Takes time for what changed. Pure.
+// checkpoint holds. O(changes). Pure.
 import type { CapturedItem, MissedItem } from "../model/capture-item.ts";
 import { parentPath } from "../model/path-bytes.ts";
 import { ChangedRows } from "./changed-rows.ts";

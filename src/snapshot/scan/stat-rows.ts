@@ -1,5 +1,5 @@
 // The rows of a checkpoint, by path: what every part of a capture asks. They come from the stat store, and a capture adds its
-// changes on top (`ChangedRows`). No question takes time for the whole cell unless its comment says so.
+// changes on top (`ChangedRows`). No query is O(cell) unless its comment says so.
 import type { EntryType } from "../model/entry.ts";
 import { joinPath } from "../model/path-bytes.ts";
 import type { Tree } from "../vault/check-tree.ts";
@@ -33,7 +33,7 @@ export interface StatRows {
   /** The paths of racy rows. */
   racy(): string[];
   fifos(): string[];
-  /** The paths of all directories. Takes time for the cell. */
+  /** The paths of all directories. O(cell). */
   directories(): string[];
 }
 
