@@ -11,6 +11,7 @@ import { orStopped, stopOf } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { Effect, EffectClass } from "../model/types.ts";
 import type { LiveRun, ResponseCall } from "./live-run.ts";
+import { asJson } from "./plain-data.ts";
 
 /** A tool's answer to whether an interrupted call took effect. */
 export type Reconciliation =
@@ -238,12 +239,7 @@ function storable(run: LiveRun, entry: Entry, output: unknown): unknown {
     return output;
   } catch (error) {
     run.warn(`the result of ${entry.name} is stored as JSON: ${thrownText(error)}`);
-    try {
-      return JSON.parse(JSON.stringify(output, (_, v) => (typeof v === "bigint" ? String(v) : v)) ?? "null");
-    } catch (problem) {
-      // The effect happened, and the model must learn that even if the result cannot be serialized.
-      return `The call succeeded; its result is not JSON: ${thrownText(problem)}`;
-    }
+    return asJson(output);
   }
 }
 

@@ -16,6 +16,7 @@ import {
   withGrace,
 } from "./ledger.ts";
 import { type LiveRun, never, type ResponseCall } from "./live-run.ts";
+import { copyOf } from "./plain-data.ts";
 import { createSuspender, currentScope, inScope, type Scope, step } from "./scope.ts";
 
 /** How calls of a tool may be repeated, or a function that finds out whether one happened. */
@@ -273,16 +274,6 @@ function takeTurn(
   const all = Promise.all([state.all, promise]).then(() => {});
   turns.set(run, { step: place.step, all, effects: isRead ? state.effects : all });
   return { ready, done: resolve };
-}
-
-/** A tool may mutate its input; neither the record nor a second attempt may see that. */
-function copyOf(input: unknown): unknown {
-  try {
-    return structuredClone(input);
-  } catch {
-    // A schema transform may have produced functions or class instances, which cannot be cloned.
-    return input;
-  }
 }
 
 function isAsyncIterable(value: unknown): boolean {

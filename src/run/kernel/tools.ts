@@ -2,6 +2,7 @@
 // of the engine; their results and errors become what a record can hold.
 import { type ToolSet as SdkTools, tool as sdkTool } from "ai";
 import type { RunningEffect } from "../engine/ledger.ts";
+import { asJson, copyOf } from "../engine/plain-data.ts";
 import { currentEffect } from "../engine/scope.ts";
 import type { EffectRule } from "../engine/tools.ts";
 import { thrownText } from "../model/thrown.ts";
@@ -43,7 +44,7 @@ function toolContext({ info, run }: RunContext, { id, attempt, step }: RunningEf
 /** What the call returned, as JSON, so that the model sees the same before and after a resume. */
 async function resultOf(call: () => unknown): Promise<unknown> {
   try {
-    return jsonOf(await lastOf(await call()));
+    return asJson(await lastOf(await call()));
   } catch (error) {
     if (error instanceof Error && hasText(error)) throw error;
     throw new Error(thrownText(error, "the tool"));
@@ -64,25 +65,4 @@ async function lastOf(output: unknown): Promise<unknown> {
   let last: unknown;
   for await (const value of output as AsyncIterable<unknown>) last = value;
   return last;
-}
-
-function jsonOf(output: unknown): unknown {
-  if (typeof output === "string") return output;
-  try {
-    const json = JSON.stringify(output, (_, value) => (typeof value === "bigint" ? String(value) : value));
-    return json === undefined ? null : JSON.parse(json);
-  } catch (error) {
-    // The effect happened, and the model must learn that even if the result cannot be serialized.
-    return `The call succeeded; its result is not JSON: ${thrownText(error)}`;
-  }
-}
-
-/** A tool may mutate its input; the record may not see that. */
-function copyOf(input: unknown): unknown {
-  try {
-    return structuredClone(input);
-  } catch {
-    // A schema transform may have produced functions or class instances, which cannot be cloned.
-    return input;
-  }
 }

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { checkpointRef } from "../../../test/snapshot/checkpoint-refs.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef, Reason } from "./entry.ts";
 import { findCheckpoint, parseMoment } from "./find-checkpoint.ts";
@@ -7,20 +8,8 @@ import { findCheckpoint, parseMoment } from "./find-checkpoint.ts";
 const NOON = Date.UTC(2026, 10, 15, 12, 0, 0, 250);
 const HOUR_MS = 3_600_000;
 
-function ref(id: string, createdAtMs: number, reason: Reason = "manual"): CheckpointRef {
-  return {
-    id,
-    createdAtMs,
-    reason,
-    manifest: `sha256:${"0".repeat(64)}`,
-    manifestSize: 1,
-    message: null,
-    parent: null,
-    pinned: false,
-    provenAtMs: null,
-    beforeRestoreOf: null,
-  };
-}
+const ref = (id: string, createdAtMs: number, reason: Reason = "manual") =>
+  checkpointRef(id, createdAtMs, { reason });
 
 const REFS = [
   ref("20261115-090000-aaaaaa", NOON - 3 * HOUR_MS),

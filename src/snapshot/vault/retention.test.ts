@@ -1,35 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { checkpointRef, KEEP_NOTHING } from "../../../test/snapshot/checkpoint-refs.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { DEFAULT_RETENTION, type Retention } from "../settings.ts";
+import { DEFAULT_RETENTION } from "../settings.ts";
 import { retain } from "./retention.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 23, 53, 1);
 const HOUR = 3_600_000;
-const NONE: Retention = {
-  keep_last: 0,
-  keep_hourly: 0,
-  keep_daily: 0,
-  keep_weekly: 0,
-  keep_within_seconds: 0,
-  max_bytes: 0,
-};
 
-function ref(id: string, createdAtMs: number, extra: Partial<CheckpointRef> = {}): CheckpointRef {
-  return {
-    id,
-    manifest: `sha256:${id}`,
-    manifestSize: 1,
-    createdAtMs,
-    reason: "manual",
-    message: null,
-    parent: null,
-    pinned: false,
-    provenAtMs: null,
-    beforeRestoreOf: null,
-    ...extra,
-  };
-}
+const NONE = KEEP_NOTHING;
+const ref = checkpointRef;
 
 const ids = (refs: readonly CheckpointRef[]) => refs.map(({ id }) => id);
 
