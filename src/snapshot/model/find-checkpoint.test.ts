@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { checkpointRef } from "../../../test/snapshot/checkpoint-refs.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import type { CheckpointRef, Reason } from "./entry.ts";
+import type { Reason } from "./entry.ts";
 import { findCheckpoint, parseMoment } from "./find-checkpoint.ts";
 
 const NOON = Date.UTC(2026, 10, 15, 12, 0, 0, 250);
