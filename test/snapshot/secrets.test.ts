@@ -138,7 +138,7 @@ describe("secret files", () => {
     }
     const open = readLayers(lab, false);
     expect(open.raw).not.toContain(MARK);
-    expect([...open.names, ...open.removed].filter((path) => /\.env|pem/.test(path))).toEqual([]);
+    expect([...open.names, ...open.removed].filter((path) => /\.env$|\.pem$/.test(path))).toEqual([]);
     expect(open.raw).not.toContain(".wh.server.pem");
     expect(readLayers(lab, true).removed).toContain("worktree/dir2/server.pem");
     expect(objects(lab)).not.toContain(MARK);
