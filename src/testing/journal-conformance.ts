@@ -1,18 +1,14 @@
 // The conformance suite of journals: memory, SQLite, PostgreSQL, and custom ones. It checks the contract in
 // src/run/journal/journal.ts. Pass `describe` and `test` of your test runner.
 import { deepEqual, equal, rejects } from "node:assert/strict";
-import type { Journal, WaitRow } from "../run/journal/journal.ts";
+import type { Journal } from "../run/journal/journal.ts";
 import { declareQueues } from "./journal-queues.ts";
 import { entryRow, headRow, type JournalPlace, journalWrite, type Test } from "./journal-rows.ts";
+import { approval, declareWaits } from "./journal-waits.ts";
 import type { SuiteRunner } from "./run-store-conformance.ts";
 
 const plain = (rows: readonly { step: number; kind: string; call: number; runId: string }[]) =>
   rows.map(({ runId, step, kind, call }) => `${runId}:${step}:${kind}:${call}`);
-
-const approval: WaitRow = {
-  ...{ id: "w", kind: "approval", step: 1, call: 0, names: ["pay"], state: "open", dueMs: 50, digest: "d" },
-  answer: null,
-};
 
 /** Declares the suite for one kind of journal; `createPlace` creates an empty place for each test. */
 export function journalConformance(
@@ -122,65 +118,6 @@ function declareLeases(test: Test): void {
     const { status, epoch, owner } = (await journal.readHead("r"))!;
     deepEqual({ status, epoch, owner }, { status: "running", epoch: 2, owner: null });
     equal((await journal.readEntries("r"))[0]!.state, "done");
-  });
-}
-
-function declareWaits(test: Test): void {
-  const wait = { leaseUntilMs: 0, head: { status: "waiting" }, waits: [approval] } as const;
-  test("an approval is answered once, from anywhere, before it expires", async (journal, place) => {
-    await journal.insert(headRow("r"), []);
-    await journal.write(journalWrite("r", 1, [], wait));
-    if (journal.survives) {
-      await using other = await place.open();
-      equal(await other.answer("r", "w", "yes", 10), "answered");
-    } else equal(await journal.answer("r", "w", "yes", 10), "answered");
-    equal(await journal.answer("r", "w", "yes", 10), "answered");
-    equal(await journal.answer("r", "w", "no", 10), "closed");
-    equal(await journal.answer("r", "x", "yes", 10), "missing");
-    deepEqual(await journal.readWaits("r"), [{ ...approval, state: "answered", answer: "yes" }]);
-    deepEqual(
-      (await journal.list({ dueMs: 10 })).map(({ id, wakeMs }) => [id, wakeMs]),
-      [["r", 10]],
-    );
-    equal(
-      await journal.swapLease({ runId: "r", seenEpoch: 1, owner: "you", leaseUntilMs: 9, nowMs: 11 }),
-      true,
-    );
-    const { status, deaths } = (await journal.readHead("r"))!;
-    deepEqual({ status, deaths }, { status: "running", deaths: 0 });
-  });
-  test("an expired approval cannot be answered", async (journal) => {
-    await journal.insert(headRow("r"), []);
-    await journal.write(journalWrite("r", 1, [], wait));
-    equal(await journal.answer("r", "w", "yes", 50), "expired");
-  });
-  test("a message is accepted once, before or while a run waits, and taken once", async (journal) => {
-    await journal.insert(headRow("r"), []);
-    const message = { id: "m", name: "go", body: "1", sentMs: 5 };
-    equal(await journal.send("x", message), "missing");
-    equal(await journal.send("r", message), "accepted");
-    equal(await journal.send("r", { ...message, body: "2" }), "duplicate");
-    deepEqual(await journal.readInbox("r"), [message]);
-    const signal: WaitRow = { ...approval, id: "s", kind: "signal", names: ["stop"], dueMs: null };
-    const change = { taken: ["m"], waits: [signal], leaseUntilMs: 0, head: { status: "waiting" } } as const;
-    await journal.write(journalWrite("r", 1, [], change));
-    deepEqual(await journal.readInbox("r"), []);
-    equal((await journal.readHead("r"))!.wakeMs, null);
-    await journal.send("r", { ...message, id: "n", name: "other" });
-    equal((await journal.readHead("r"))!.wakeMs, null);
-    await journal.send("r", { ...message, id: "o", name: "stop", sentMs: 7 });
-    equal((await journal.readHead("r"))!.wakeMs, 7);
-  });
-  test("a request to cancel wakes a waiting run and tells its owner", async (journal) => {
-    await journal.insert(headRow("r"), []);
-    const changed = journal.changed("r", 0, new AbortController().signal);
-    const signalled = journal.signalled("r", new AbortController().signal);
-    equal(await journal.requestCancel("r", 6), true);
-    await Promise.all([changed, signalled]);
-    equal((await journal.readHead("r"))!.cancelMs, 6);
-    await journal.write(journalWrite("r", 1, [], { leaseUntilMs: 0, head: { status: "cancelled" } }));
-    equal(await journal.requestCancel("r", 6), false);
-    equal(await journal.requestCancel("x", 6), false);
   });
 }
 

@@ -22,7 +22,8 @@ import { type ApprovalAnswer, approveRun } from "../operations/approve.ts";
 import { cancelRun } from "../operations/cancel.ts";
 import { type SendOptions, sendToRun } from "../operations/send.ts";
 import { type CheckedRun, checkRuns } from "./check.ts";
-import { follow } from "./follow.ts";
+import { generateChild, streamChild } from "./child.ts";
+import { follow, withEarlierCalls } from "./follow.ts";
 import type { LiveRun } from "./live-run.ts";
 import { generate, type Loop, stream } from "./loop.ts";
 import { continueKnown, enqueue, openRun, type RunKind, type RunParameters } from "./open-run.ts";
@@ -140,16 +141,25 @@ export class DurableAgent<
     parameters: CallOf<AgentCallParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>>,
   ): Promise<GenerateTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & RunReference> {
     const { run, detach, call } = splitCall(parameters);
-    const session = await openRun(this.#log, this.#kind, "generate", run, call);
-    return (await generate(this.#loop, session, call, { ...this.#options, detach })) as never;
+    return generateChild(
+      ...[this.#log, run.runId],
+      (child) => openRun(this.#log, this.#kind, "generate", { ...run, child }, call),
+      (session) => generate(this.#loop, session, call, { ...this.#options, detach }),
+    ) as never;
   }
 
   override async stream(
     parameters: CallOf<AgentStreamParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>>,
   ): Promise<StreamTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & StreamReference> {
     const { run, detach, call } = splitCall(parameters);
-    const session = await openRun(this.#log, this.#kind, "stream", run, call);
-    return (await stream(this.#loop, session, call, { ...this.#options, detach })) as never;
+    return streamChild(
+      ...[this.#log, run.runId],
+      (child) => openRun(this.#log, this.#kind, "stream", { ...run, child }, call),
+      async (session, isChild) => {
+        const result = await stream(this.#loop, session, call, { ...this.#options, detach });
+        return (isChild ? await withEarlierCalls(this.#loop, session, result, this.#kind) : result) as never;
+      },
+    );
   }
 
   /** Streams a run from its beginning without executing it: for reconnects and for other processes. */

@@ -9,7 +9,9 @@ import {
   type ToolSet,
 } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
+import { generateChild, streamChild } from "./child.ts";
 import { type DurableStore, definitionOf, type RunReference, type StreamReference } from "./durable-agent.ts";
+import { withEarlierCalls } from "./follow.ts";
 import { generate, type Loop, stream } from "./loop.ts";
 import { openRun, type RunKind, type RunParameters } from "./open-run.ts";
 import { type Settings, withSeams } from "./seam.ts";
@@ -58,13 +60,20 @@ export function durableCall<TOOLS extends ToolSet>(
   };
   const how = { approvalMs, detach };
   return {
-    generate: async () => {
-      const session = await openRun(store.log, kind, "generate", parameters, settings);
-      return (await generate(loop, session, settings as Settings, how)) as never;
-    },
-    stream: async () => {
-      const session = await openRun(store.log, kind, "stream", parameters, settings);
-      return (await stream(loop, session, settings as Settings, how)) as never;
-    },
+    generate: () =>
+      generateChild(
+        ...[store.log, parameters.runId],
+        (child) => openRun(store.log, kind, "generate", { ...parameters, child }, settings),
+        (session) => generate(loop, session, settings as Settings, how),
+      ) as never,
+    stream: () =>
+      streamChild(
+        ...[store.log, parameters.runId],
+        (child) => openRun(store.log, kind, "stream", { ...parameters, child }, settings),
+        async (session, isChild) => {
+          const result = await stream(loop, session, settings as Settings, how);
+          return (isChild ? await withEarlierCalls(loop, session, result, kind) : result) as never;
+        },
+      ),
   };
 }

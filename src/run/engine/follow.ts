@@ -59,6 +59,26 @@ export async function follow(
   });
 }
 
+/**
+ * The result of a call of the loop for a tool that streams a child run, which expects one message: its UI streams contain the
+ * earlier calls, too.
+ */
+export async function withEarlierCalls(
+  loop: Loop,
+  { run, segments }: Session,
+  result: Settings,
+  options: SessionOptions,
+): Promise<Settings> {
+  if (segments.length === 1) return result;
+  const whole = await follow(loop, run.log, run.id, options);
+  const { toUIMessageStream, toUIMessageStreamResponse, pipeUIMessageStreamToResponse } = whole;
+  return Object.assign(result, {
+    toUIMessageStream,
+    toUIMessageStreamResponse,
+    pipeUIMessageStreamToResponse,
+  });
+}
+
 /** The chunks of all calls of the loop, as those of one message. */
 async function* uiChunks(
   loop: Loop,

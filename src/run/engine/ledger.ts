@@ -233,7 +233,8 @@ function endEntry(run: LiveRun, entry: Entry, state: "done" | "failed", value: E
   return { ...entry, state, endedMs: run.now(), value };
 }
 
-function storable(run: LiveRun, entry: Entry, output: unknown): unknown {
+/** What can be stored of an output. */
+export function storable(run: LiveRun, entry: Entry, output: unknown): unknown {
   try {
     encodeValue(output);
     return output;

@@ -71,6 +71,8 @@ export class LiveRun {
   onReplay: ((step: number, wasSame: boolean) => void) | undefined;
   /** False once its record is closed. */
   isOpen = true;
+  /** Set when it waits for time, a message or a human. */
+  paused: { readonly wakeMs: number | null } | undefined;
   readonly warnings: string[] = [];
   /** Tool calls in progress, and those that are suspended. */
   readonly inFlight = new Set<Promise<unknown>>();

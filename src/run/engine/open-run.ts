@@ -2,14 +2,16 @@
 // for approval, or a child of the run whose tool makes the call.
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
+import { isEnded } from "../journal/head.ts";
 import { encodeValue } from "../log/codec.ts";
 import { enqueueRun, findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
 import { createRunId, isRunId } from "../model/run-id.ts";
 import type { Lease, StoredError } from "../model/types.ts";
 import { acceptApprovals, claimedApprovals } from "./approvals.ts";
+import type { Child } from "./child.ts";
 import { changed } from "./live-run.ts";
 import { type ClaimedRun, waitForSlot } from "./queue.ts";
-import { currentScope, RunSuspended } from "./scope.ts";
+import { park, RunSuspended } from "./scope.ts";
 import type { Settings } from "./seam.ts";
 import {
   beginSession,
@@ -54,12 +56,12 @@ export interface RunKind extends SessionOptions {
 /** Parameters of a call that are stored; everything else is gone when another process continues. */
 const STORED = ["prompt", "messages", "options", "timeout"] as const;
 
-/** Opens the run that a call is about. */
+/** Opens the run that a call is about. Inside a tool, that is `child`. */
 export async function openRun(
   log: RunLog,
   kind: RunKind,
   mode: StoredInput["mode"],
-  parameters: RunParameters,
+  { child, ...parameters }: RunParameters & { readonly child?: Child | undefined },
   call: Settings,
 ): Promise<Session> {
   const { prompt, messages } = call;
@@ -67,28 +69,61 @@ export async function openRun(
   const claimed = claimedApprovals(history);
   if (claimed.length > 0) return continueKnown(log, kind, await acceptApprovals(log, claimed));
   const input = storedInput(mode, call);
-  const scope = currentScope();
-  const runId = parameters.runId ?? (scope && `${scope.effect.id}.${scope.children++}`) ?? newRunId(log);
+  const runId = parameters.runId ?? child?.id ?? newRunId(log);
   if (parameters.runId !== undefined && !isRunId(runId) && (await findHead(log, runId)) === undefined) {
     throw invalidId(runId);
   }
   const known = await loadRun(log, runId);
-  if (known !== undefined) {
-    refuseOtherInput(known, input, scope !== undefined);
-    return continueKnown(log, kind, runId, known);
-  }
+  if (known !== undefined) return continueCalled(log, kind, known, input, child);
   if (history === undefined && prompt === undefined) {
     throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {
       hint: "pass a prompt or messages to begin one",
     });
   }
   const run = newRun(log, kind, runId, parameters, {
-    parentRunId: scope?.run.id ?? null,
+    parentRunId: child?.parent.run.id ?? null,
     messages: history?.length ?? 1,
   });
-  if (run.queue === null) return beginSession(log, run, input, kind);
-  await enqueueRun(log, run, [inputEntry(input)]);
+  try {
+    if (run.queue === null) return await beginSession(log, run, input, kind);
+    await enqueueRun(log, run, [inputEntry(input)]);
+  } catch (error) {
+    // Another call has begun it at the same time, or the id was used by a run that is gone.
+    const taken = isTaken(error) ? await loadRun(log, runId) : undefined;
+    if (taken === undefined) throw error;
+    return continueCalled(log, kind, taken, input, child);
+  }
   return continueKnown(log, kind, runId);
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof LazarusError && error.code === "RUN_ID_TAKEN";
+}
+
+/** Continues the run that a call names, if it has the same input. */
+async function continueCalled(
+  log: RunLog,
+  kind: RunKind,
+  known: LoadedRun,
+  input: StoredInput,
+  child: Child | undefined,
+): Promise<Session> {
+  const { id, parentRunId } = known.head;
+  const isSame = hasInput(known, input);
+  // Children that begin in another order would get each other's results.
+  if (!isSame && child !== undefined) return park(child.parent, `its child run ${id} had another input`);
+  if (!isSame) {
+    throw new LazarusError("RUN_ID_TAKEN", `run ${id} has another input`, {
+      hint: "choose another run id, or leave prompt and messages out to continue it",
+    });
+  }
+  const parent = child !== undefined || parentRunId === null ? undefined : await findHead(log, parentRunId);
+  if (parent !== undefined && !isEnded(parent.status) && !isEnded(known.head.status)) {
+    throw new LazarusError("RUN_BUSY", `run ${id} is a child of run ${parent.id}, which continues it`, {
+      hint: `follow it: agent.follow("${id}"), or continue run ${parent.id}`,
+    });
+  }
+  return continueKnown(log, kind, id, known);
 }
 
 /** Adds a run to its queue without waiting for it. Throws RUN_ID_TAKEN. */
@@ -145,18 +180,15 @@ function storedInput(mode: StoredInput["mode"], call: Settings): StoredInput {
   return { mode, call: Object.fromEntries(kept) };
 }
 
-/** A reused id is refused, unless it is the same call again. */
-function refuseOtherInput({ head, entries }: LoadedRun, { call }: StoredInput, isChild: boolean): void {
+/** Whether a call with the id of a run is the same call again. What was removed as a secret cannot be compared. */
+function hasInput({ entries }: LoadedRun, { call }: StoredInput): boolean {
+  if (entries.some(({ kind, redacted }) => kind === "input" && redacted)) return true;
   const first = segmentsOf(entries)[0]?.input?.call;
   const text = (value: Settings | undefined) => {
     const { timeout: _, ...asked } = value ?? {};
     return JSON.stringify(encodeValue(asked));
   };
-  if (isChild || (call.prompt === undefined && call.messages === undefined) || text(call) === text(first))
-    return;
-  throw new LazarusError("RUN_ID_TAKEN", `run ${head.id} has another input`, {
-    hint: "choose another run id, or leave prompt and messages out to continue it",
-  });
+  return (call.prompt === undefined && call.messages === undefined) || text(call) === text(first);
 }
 
 /** Continues a known run: resumes it, or reads it when there is nothing left to do. */

@@ -9,7 +9,7 @@ import { type EffectValue, type Entry, entryOf } from "../log/entry.ts";
 import { readInbox } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { EffectClass } from "../model/types.ts";
-import { parkCalls, type RunningEffect } from "./ledger.ts";
+import { parkCalls, type RunningEffect, storable } from "./ledger.ts";
 import { type LiveRun, never } from "./live-run.ts";
 
 /** A tool call in progress. */
@@ -21,6 +21,8 @@ export interface Scope {
   parts: number;
   /** Number of child runs so far. */
   children: number;
+  /** Child runs that the call streams. */
+  readonly streams: Set<LiveRun>;
   /** A human decided that this attempt may repeat what earlier ones left unfinished. */
   readonly retried: boolean;
   /** `left`: suspended or parked; it must do nothing more. */
@@ -38,7 +40,7 @@ export interface Scope {
 }
 
 /** A place in the code of a tool: its call, and the steps around it. */
-interface Here {
+export interface Here {
   readonly scope: Scope;
   readonly within: readonly Entry[];
 }
@@ -48,6 +50,11 @@ const places = new AsyncLocalStorage<Here>();
 /** Runs `work` inside a tool call. */
 export function inScope<T>(scope: Scope, work: () => T): T {
   return places.run({ scope, within: [] }, work);
+}
+
+/** The place in a tool where this is called, if any. */
+export function currentPlace(): Here | undefined {
+  return places.getStore();
 }
 
 /** The tool call that is in progress here, if any. */
@@ -83,13 +90,14 @@ function nextPart(scope: Scope, name: string) {
   return park(scope, `its part ${position + 1} was "${old.name}" and is now "${name}"`);
 }
 
-function park(scope: Scope, reason: string): Promise<never> {
+/** Stops the run until a human has decided about the call. */
+export function park(scope: Scope, reason: string): Promise<never> {
   parkCalls(scope.run, [{ entry: scope.entry, reason }]);
   return scope.leave();
 }
 
 /** Counts a part as busy until it has ended or waits. */
-async function whileBusy<T>(scope: Scope, token: object, work: () => Promise<T>): Promise<T> {
+export async function whileBusy<T>(scope: Scope, token: object, work: () => Promise<T>): Promise<T> {
   scope.busy.add(token);
   try {
     return await work();
@@ -103,10 +111,10 @@ function rest({ busy, onIdle }: Scope, tokens: readonly object[]): void {
   if (busy.size === 0) for (const resume of onIdle.splice(0)) resume();
 }
 
-/** Suspends the call once its other steps have ended, so that their outcomes are known. */
-async function suspend({ scope, within }: Here, wait: WaitRow): Promise<never> {
+/** Suspends the call once its other steps have ended, so that their outcomes are known. `token` counts it as busy until then. */
+export async function suspend({ scope, within }: Here, wait: WaitRow, token: object = wait): Promise<never> {
   scope.suspended.push({ wait, within });
-  rest(scope, [wait, ...within]);
+  rest(scope, [token, ...within]);
   while (scope.busy.size > 0) {
     await new Promise<void>((resume) => scope.onIdle.push(resume));
     // What waited for the last step goes on first: the call may return, or begin another step.
@@ -138,6 +146,9 @@ export async function step<T>(
   const value = (old?.value ?? {}) as EffectValue;
   if (old?.state === "done") return value.output as T;
   if (old?.state === "failed") throw value.thrown ?? new Error(value.error);
+  // After a resume they may begin in another order, and each would get the other's result.
+  if ([...scope.busy].some((busy) => isStep(busy) && busy.name === name && !within.includes(busy)))
+    throw sameName(name);
   const { effect: effectClass = "once" } = options;
   // A step that waited with its call is `prepared` again.
   const interrupted = old?.state === "started" && scope.entry.attempts > 1 && !scope.retried;
@@ -158,11 +169,22 @@ export async function step<T>(
   });
 }
 
+function isStep(busy: object): busy is Entry {
+  return "kind" in busy && busy.kind === "part";
+}
+
+function sameName(name: string): LazarusError {
+  return new LazarusError(
+    "USAGE",
+    `step ${JSON.stringify(name)} begins while another step of that name is running; it was not run`,
+    { hint: "give steps that run at the same time distinct names" },
+  );
+}
+
 async function finishStep<T>(run: LiveRun, started: Entry, work: () => Promise<T> | T): Promise<T> {
+  let output: T;
   try {
-    const output = await work();
-    await run.write({ ...started, state: "done", endedMs: run.now(), value: { output } }, "full");
-    return output;
+    output = storable(run, started, await work()) as T;
   } catch (error) {
     if (run.stop.signal.aborted) throw error;
     const thrown = isStorable(error) ? { thrown: error } : {};
@@ -170,6 +192,9 @@ async function finishStep<T>(run: LiveRun, started: Entry, work: () => Promise<T
     await run.write({ ...started, state: "failed", endedMs: run.now(), value: failure }, "full");
     throw error;
   }
+  // What is returned now is what a repeated call will get.
+  await run.write({ ...started, state: "done", endedMs: run.now(), value: { output } }, "full");
+  return output;
 }
 
 /** Inside a tool: continues at a time, or after so many milliseconds. The time is recorded once. */
@@ -261,7 +286,12 @@ function inlineMs({ log }: LiveRun): number {
   return log.leaseMs / 3;
 }
 
-function waitRow({ entry }: Scope, call: number, wait: Pick<WaitRow, "kind" | "names" | "dueMs">): WaitRow {
+/** A wait of a call that has not been answered. */
+export function waitRow(
+  { entry }: Scope,
+  call: number,
+  wait: Pick<WaitRow, "kind" | "names" | "dueMs">,
+): WaitRow {
   return {
     id: `${wait.kind}.${entry.step}.${call}`,
     step: entry.step,
@@ -281,7 +311,7 @@ export class RunSuspended extends LazarusError {
 
   constructor(runId: string, wakeMs: number | null) {
     const date = new Date(wakeMs ?? Number.NaN);
-    const until = Number.isNaN(date.getTime()) ? "a message" : date.toISOString();
+    const until = Number.isNaN(date.getTime()) ? "a message or an answer" : date.toISOString();
     super("RUN_WAITING", `run ${runId} waits for ${until}`, { hint: `lazarus runs show ${runId}` });
     this.runId = runId;
     this.wakeMs = wakeMs;

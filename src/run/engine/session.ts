@@ -2,11 +2,13 @@
 // each further one with the answers to what the call before it asked a human. Everything that a process needs to continue
 // is in the journal; earlier calls are replayed silently to get their messages.
 import { LazarusError } from "../../platform/errors.ts";
+import { isEnded } from "../journal/head.ts";
 import type { HeadRow, WaitRow } from "../journal/journal.ts";
-import { type Entry, entryOf } from "../log/entry.ts";
+import { type Entry, entryOf, HEAD_PLACES } from "../log/entry.ts";
 import {
   beginRun,
   claimRun,
+  findHead,
   type LoadedRun,
   loadRun,
   type NewRun,
@@ -14,8 +16,8 @@ import {
   type RunLog,
   timeOf,
 } from "../log/run-log.ts";
-import { decideOutcome, type Ending, storedError } from "../model/outcome.ts";
-import type { Lease } from "../model/types.ts";
+import { decideOutcome, type Ending, restoredError, storedError } from "../model/outcome.ts";
+import type { Lease, StoredError } from "../model/types.ts";
 import { changed, LiveRun, type ResponseCall } from "./live-run.ts";
 import { Recorder } from "./recorder.ts";
 import { callsOf, itemsOf, type RecordedResponse } from "./response.ts";
@@ -222,21 +224,21 @@ export async function closeSession(
 ): Promise<RunOutcome> {
   const { recorder } = run;
   const runId = run.id;
-  if (recorder === undefined) return { runId, status: "completed", error: null };
+  if (recorder === undefined) return followedOutcome(run, ending);
   run.isOpen = false;
+  const error = ending.kind === "threw" ? ending.error : null;
+  const outcome = decideOutcome(ending, runId);
+  // Before anything else: a tool that streams this run looks at it.
+  if (error instanceof RunSuspended) run.paused = { wakeMs: error.wakeMs };
+  else if (outcome.status === "needs-human") run.paused = { wakeMs: null };
+  else if (error === null && waits.length > 0) run.paused = { wakeMs: earliest(waits) };
   await run.drain();
   try {
-    if (ending.kind === "finished" && waits.length > 0) {
+    if (run.paused !== undefined && outcome.status !== "needs-human") {
       for (const wait of waits) recorder.wait(wait);
-      await recorder.close({ status: "waiting", wakeMs: earliest(waits) });
-      return { runId, status: "waiting", error: null };
-    }
-    const error = ending.kind === "threw" ? ending.error : null;
-    if (error instanceof RunSuspended) {
-      await recorder.close({ status: "waiting", wakeMs: error.wakeMs });
+      await recorder.close({ status: "waiting", ...run.paused });
       return { runId, status: "waiting", error };
     }
-    const outcome = decideOutcome(ending, runId);
     const { closing } = outcome;
     if (closing === undefined) recorder.stop();
     else if (closing.status === "interrupted") await recorder.close({});
@@ -250,6 +252,22 @@ export async function closeSession(
     recorder.stop();
     activeRuns(run.log).delete(runId);
   }
+}
+
+/** How a run that somebody else executes, or did, has ended or paused. */
+async function followedOutcome(run: LiveRun, ending: Ending): Promise<RunOutcome> {
+  const { log, id: runId } = run;
+  const head = await findHead(log, runId);
+  if (head === undefined) {
+    const error = ending.kind === "threw" ? ending.error : changed(runId, "it was deleted meanwhile");
+    return { runId, status: "failed", error };
+  }
+  const { status, wakeMs } = head;
+  if (status === "waiting") run.paused = { wakeMs };
+  const stored =
+    head.error === null ? null : (log.seal.open(HEAD_PLACES.error(runId), head.error) as StoredError);
+  const isError = stored !== null && status !== "completed" && isEnded(status);
+  return { runId, status, error: isError ? restoredError(stored) : null };
 }
 
 function earliest(waits: readonly WaitRow[]): number | null {

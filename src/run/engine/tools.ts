@@ -4,6 +4,7 @@ import type { Tool, ToolExecutionOptions, ToolSet } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { inputDigest } from "../model/ledger.ts";
 import type { EffectClass } from "../model/types.ts";
+import { streamsWaitingChild } from "./child.ts";
 import { decideOnce } from "./decisions.ts";
 import {
   type Begun,
@@ -127,7 +128,9 @@ async function runCall(
   if (place === undefined) {
     const { class: effectClass } = tool;
     const repeatable = effectClass === "read" || effectClass === "idempotent" ? effectClass : "once";
-    return step(`call ${tool.name}`, () => execute(input, options), { effect: repeatable });
+    // The input is part of the name: calls of one tool that run at the same time must not get each other's results.
+    const name = `call ${tool.name} ${inputDigest(input).slice(0, 8)}`;
+    return step(name, () => execute(input, options), { effect: repeatable });
   }
   const turn = takeTurn(run, place, tool.class === "read");
   return track(context, async () => {
@@ -139,9 +142,8 @@ async function runCall(
       const { scope, left } = scopeOf(context, begun);
       context.hooks.started?.(tool.name);
       try {
-        const started = Promise.resolve()
-          .then(() => inScope(scope, () => execute(copyOf(input), options)))
-          .finally(() => endScope(scope));
+        const called = Promise.resolve().then(() => inScope(scope, () => execute(copyOf(input), options)));
+        const started = untilEnded(scope, called, () => true);
         const output = await withGrace(run, Promise.race([started, left]), tool.class !== "read");
         if (isAsyncIterable(output)) throw iterableError(tool.name);
         await finishCall(run, entry, output);
@@ -183,11 +185,8 @@ async function* streamCall(
       try {
         const iterator = execute(copyOf(input), options) as AsyncGenerator<unknown>;
         for (;;) {
-          const next = Promise.resolve(inScope(scope, () => iterator.next()));
-          next.then(
-            (result) => result.done && endScope(scope),
-            () => endScope(scope),
-          );
+          const asked = Promise.resolve(inScope(scope, () => iterator.next()));
+          const next = untilEnded(scope, asked, ({ done }) => done === true);
           const { done, value } = await withGrace(run, Promise.race([next, left]), tool.class !== "read");
           if (done) break;
           last = value;
@@ -233,9 +232,33 @@ function scopeOf(
   };
   const scope: Scope = {
     ...{ run, effect, entry, retried, suspend, leave },
-    ...{ parts: 0, children: 0, state: "running", busy: new Set(), suspended: [], onIdle: [] },
+    ...{
+      parts: 0,
+      children: 0,
+      streams: new Set(),
+      state: "running",
+      busy: new Set(),
+      suspended: [],
+      onIdle: [],
+    },
   };
   return { scope, left: left.promise };
+}
+
+/** Notes that a call has ended; never resolves if a child that it streamed waits, because then the call waits, too. */
+async function untilEnded<T>(scope: Scope, work: Promise<T>, isEnd: (value: T) => boolean): Promise<T> {
+  const end = async () => {
+    if (scope.state !== "ended" && streamsWaitingChild(scope)) await never();
+    endScope(scope);
+  };
+  try {
+    const value = await work;
+    if (isEnd(value)) await end();
+    return value;
+  } catch (error) {
+    await end();
+    throw error;
+  }
 }
 
 /** A call that has ended can no longer be suspended by what it left running. */

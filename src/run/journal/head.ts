@@ -24,13 +24,17 @@ export function verdictOf(
   return head.seq === seq - 1 ? "next" : "out-of-order";
 }
 
-/** The head after the write. A completed step or a release proves that the run does not kill its owner. */
+/**
+ * The head after the write. A completed step or a release proves that the run does not kill its owner. `wakeMs` of a running
+ * run says that something came for it since it was claimed: if it waits now, it is due at once.
+ */
 export function nextHead<Head extends HeadRow>(head: Head, write: JournalWrite): Head {
   const isReleased = write.leaseUntilMs === 0;
   const hasMoved = (write.head?.step ?? head.step) > head.step;
   return {
     ...head,
     ...write.head,
+    wakeMs: head.wakeMs ?? write.head?.wakeMs ?? null,
     seq: write.seq,
     leaseUntilMs: write.leaseUntilMs,
     owner: isReleased ? null : head.owner,

@@ -41,7 +41,10 @@ export interface HeadRow extends RunIdentity {
   readonly redactions: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** When a waiting run is due, whether or not an answer comes; null: only an answer wakes it. */
+  /**
+   * When a waiting run is due, whether or not an answer comes; null: only an answer wakes it. Of a running one: when
+   * something came for it since it was claimed, so that it is due as soon as it waits.
+   */
   readonly wakeMs: number | null;
   /** When somebody asked to cancel it. */
   readonly cancelMs: number | null;
@@ -127,10 +130,10 @@ export interface StoredEntry extends EntryRow {
 export interface WaitRow {
   /** Unique in its run; an approval's own id. */
   readonly id: string;
-  readonly kind: "approval" | "signal" | "sleep";
+  readonly kind: "approval" | "signal" | "sleep" | "child";
   readonly step: number;
   readonly call: number;
-  /** Tool of an approval, names of the awaited messages. */
+  /** Tool of an approval, names of the awaited messages, id of a child run. */
   readonly names: readonly string[];
   readonly state: "open" | "answered" | "expired" | "cancelled";
   readonly dueMs: number | null;
@@ -289,8 +292,8 @@ export interface Journal extends AsyncDisposable {
   releaseLease(runId: string, epoch: number): Promise<boolean>;
   readWaits(runId: string): Promise<WaitRow[]>;
   /**
-   * Answers an open wait; any process may, not only the owner of the run. A `waiting` run becomes due at once (`wakeMs` = `nowMs`).
-   * `expired`: its time was over.
+   * Answers an open wait; any process may, not only the owner of the run. A `waiting` run becomes due at once (`wakeMs` = `nowMs`),
+   * and so do its ancestors, as with `send`, `requestCancel` and `settle`. `expired`: its time was over.
    */
   answer(
     runId: string,

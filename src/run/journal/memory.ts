@@ -1,7 +1,7 @@
 // The journal in memory: the reference that the others are tested against. It follows every rule they follow, but its runs
 // end with the process.
 
-import { isEnded, nextHead, verdictOf } from "./head.ts";
+import { CLAIMABLE, isEnded, nextHead, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -61,6 +61,7 @@ export function createMemoryJournal(): Journal {
         updatedAtMs: nowMs,
         ...(parked ? { status: "running", owner: null, leaseUntilMs: 0 } : {}),
       });
+      wakeChain(runs, run, nowMs);
       return true;
     },
     async prune(decide) {
@@ -165,8 +166,7 @@ type Waiting = Pick<Journal, "readWaits" | "answer" | "send" | "readInbox" | "re
 
 function waiting(runs: Map<string, Run>): Waiting {
   const wake = (run: Run, nowMs: number) => {
-    if (run.head.status === "waiting" || run.head.status === "queued") setHead(run, { wakeMs: nowMs });
-    else notify(run);
+    wakeChain(runs, run, nowMs);
     for (const listener of [...run.signals]) listener();
   };
   return {
@@ -206,6 +206,19 @@ function waiting(runs: Map<string, Run>): Waiting {
       return true;
     },
   };
+}
+
+/** The run and its ancestors, which wait with it. A running one is due as soon as it waits. */
+function wakeChain(runs: Map<string, Run>, first: Run, nowMs: number): void {
+  const chain = new Set<Run>();
+  for (let run: Run | undefined = first; run !== undefined && !chain.has(run); ) {
+    chain.add(run);
+    run = runs.get(run.head.parentRunId ?? "");
+  }
+  for (const run of chain) {
+    if (CLAIMABLE.includes(run.head.status)) setHead(run, { wakeMs: nowMs });
+    else notify(run);
+  }
 }
 
 type Streaming = Pick<Journal, "putParts" | "readParts" | "changed" | "signalled">;

@@ -131,7 +131,7 @@ const WRITES = `
         phase = coalesce(w.phase, head.phase), messages = coalesce(w.messages, head.messages),
         input_tokens = coalesce(w.input_tokens, head.input_tokens),
         output_tokens = coalesce(w.output_tokens, head.output_tokens),
-        wake_ms = CASE WHEN w.sets_wake THEN w.wake_ms ELSE head.wake_ms END,
+        wake_ms = coalesce(head.wake_ms, CASE WHEN w.sets_wake THEN w.wake_ms END),
         output = CASE WHEN w.sets_output THEN w.output ELSE head.output END,
         error = CASE WHEN w.sets_error THEN w.error ELSE head.error END,
         redactions = head.redactions + w.redactions, lease_until_ms = w.lease_ms,
@@ -280,7 +280,13 @@ export const PG_JOURNAL_SQL = {
     SELECT 1 FROM %.wait WHERE key = $1 AND kind = 'signal' AND state = 'open' AND $2::text = ANY (names) LIMIT 1`,
   readInbox: `
     SELECT id, name, body, sent_ms AS "sentMs" FROM %.inbox WHERE key = ${KEY} AND NOT taken ORDER BY position`,
-  wake: "UPDATE %.head SET wake_ms = $2 WHERE key = $1 AND status IN ('waiting', 'queued')",
+  /** The run and its ancestors, which wait with it. A running one is due as soon as it waits. */
+  wake: `
+    WITH RECURSIVE chain AS (
+      SELECT key, parent_id FROM %.run WHERE key = $1
+      UNION SELECT run.key, run.parent_id FROM chain JOIN %.run ON run.id = chain.parent_id)
+    UPDATE %.head SET wake_ms = $2
+    WHERE key IN (SELECT key FROM chain) AND status IN ('waiting', 'queued', 'running')`,
   cancel: "UPDATE %.head SET cancel_ms = coalesce(cancel_ms, $2) WHERE key = $1",
   notify: "SELECT pg_notify($1, $2)",
   putParts: `

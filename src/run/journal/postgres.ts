@@ -127,6 +127,7 @@ export async function openPostgresJournal(
         await run("putEntry", head.key, head.seq + 1, ...entryArrays([[0, entry]]));
         await run("settleHead", head.key, head.seq + 1, nowMs);
         await run("reopen", head.key);
+        await run("wake", head.key, nowMs);
         return true;
       }),
     prune: (decide) => transaction((run) => prune(run, decide)),
@@ -275,7 +276,8 @@ async function send(
   if ((await run("hasMessage", head.key, id)).rows.length > 0) return "duplicate";
   if (isEnded(head.status)) return "ended";
   await run("insertMessage", head.key, id, name, body, sentMs);
-  if ((await run("isAwaited", head.key, name)).rows.length > 0) await run("wake", head.key, sentMs);
+  const isAwaited = (await run("isAwaited", head.key, name)).rows.length > 0;
+  if (isAwaited || head.status === "running") await run("wake", head.key, sentMs);
   await run("notify", channel, runId);
   return "accepted";
 }

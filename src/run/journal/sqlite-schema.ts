@@ -165,7 +165,13 @@ export const JOURNAL_SQL = {
   findMessage: `SELECT 1 FROM inbox WHERE key = ${KEY} AND id = :id`,
   readInbox: `SELECT id, name, body, sent_ms AS sentMs FROM inbox WHERE key = ${KEY} AND taken = 0 ORDER BY position`,
   takeMessage: "UPDATE inbox SET taken = 1 WHERE key = :key AND id = :id",
-  wake: "UPDATE head SET wake_ms = :nowMs WHERE key = :key AND status IN ('waiting', 'queued')",
+  /** The run and its ancestors, which wait with it. A running one is due as soon as it waits. */
+  wake: `
+    WITH RECURSIVE chain AS (
+      SELECT key, parent_id FROM run WHERE key = :key
+      UNION SELECT run.key, run.parent_id FROM chain JOIN run ON run.id = chain.parent_id)
+    UPDATE head SET wake_ms = :nowMs
+    WHERE key IN (SELECT key FROM chain) AND status IN ('waiting', 'queued', 'running')`,
   cancel: "UPDATE head SET cancel_ms = coalesce(cancel_ms, :nowMs) WHERE key = :key",
   putPart: `
     INSERT INTO part (key, step, position, epoch, body) VALUES (:key, :step, :position, :epoch, :body)

@@ -231,7 +231,7 @@ function send(sql: Statements, runId: string, message: InboxRow): Awaited<Return
   const isAwaited = waits.some(
     ({ kind, state, names }) => kind === "signal" && state === "open" && names.includes(name),
   );
-  if (isAwaited) sql("wake").run({ key: head.key, nowMs: sentMs });
+  if (isAwaited || head.status === "running") sql("wake").run({ key: head.key, nowMs: sentMs });
   return "accepted";
 }
 
@@ -281,6 +281,7 @@ function settle(sql: Statements, { runId, seenEpoch, entry, nowMs }: Settlement)
   putEntries(sql, key, seq + 1, [entry]);
   sql("settleHead").run({ key, seq: seq + 1, nowMs });
   sql("reopen").run({ key });
+  sql("wake").run({ key, nowMs });
   return true;
 }
 

@@ -3,9 +3,10 @@
 import type { LanguageModel } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import type { Child } from "../engine/child.ts";
 import type { LiveRun } from "../engine/live-run.ts";
 import { watchRun } from "../engine/loop.ts";
-import { RunSuspended } from "../engine/scope.ts";
+import { currentScope, RunSuspended } from "../engine/scope.ts";
 import { closeSession, type Session } from "../engine/session.ts";
 import type { WaitRow } from "../journal/journal.ts";
 import { effectOf, entryOf } from "../log/entry.ts";
@@ -16,11 +17,13 @@ import { thrownText } from "../model/thrown.ts";
 import type { Effect, ResultStatus, RunInfo } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";
 import { type Agent, checkAgent, type RunInput } from "./agent.ts";
+import { runInTool } from "./child-run.ts";
 import { createReporter, isolateWatch, type Reporter } from "./isolate-host.ts";
 import { createRun } from "./new-run.ts";
 import { beginRecord, resumeRecord } from "./open-record.ts";
 import type { ExecutorOptions, RunOptions, RunResult, Setup } from "./options.ts";
 import { ApprovalNeeded, runPhases } from "./phases.ts";
+import { resumeRun } from "./recover.ts";
 import { grantedSteps, type RunContext } from "./run-context.ts";
 
 /** Runs agents on the AI SDK's own loop. */
@@ -53,14 +56,17 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const graceMs = options.defaults?.graceMs ?? DEFAULT_GRACE_MS;
   const setup: Setup = { ...options, machine, graceMs, shutdown: shutdown.signal };
   const running = new Set<Promise<RunResult>>();
-  return {
+  const executor: Executor = {
     machine,
     store,
     get active() {
       return running.size;
     },
     run(agent, input, runOptions = {}) {
-      const run = runAgent(setup, agent, input, runOptions);
+      const run =
+        runOptions.resume === undefined
+          ? beginAgent(executor, setup, agent, input, runOptions)
+          : runAgent(setup, agent, input, runOptions);
       running.add(run);
       const done = () => running.delete(run);
       run.then(done, done);
@@ -71,13 +77,32 @@ export function createExecutor(options: ExecutorOptions): Executor {
       await Promise.allSettled(running);
     },
   };
+  return executor;
+}
+
+/** Begins a run; inside a tool of a durable run, one that is a child of its call. */
+async function beginAgent(
+  executor: Executor,
+  setup: Setup,
+  agent: Agent,
+  input: RunInput | undefined,
+  options: RunOptions,
+): Promise<RunResult> {
+  const scope = currentScope();
+  if (scope === undefined) return runAgent(setup, agent, input, options);
+  const { info } = createRun(setup.machine, agent, input, options, setup.defaults ?? {});
+  return runInTool(scope, setup.store, {
+    ...{ runId: options.runId, agentId: info.agentId, prompt: info.prompt },
+    begin: (child) => runAgent(setup, agent, input, { ...options, child }),
+    resume: async (runId) => (await resumeRun(executor, agent, runId, options.signal))?.result,
+  });
 }
 
 async function runAgent(
   setup: Setup,
   agent: Agent,
   input: RunInput | undefined,
-  options: RunOptions,
+  options: RunOptions & { readonly child?: Child | undefined },
 ): Promise<RunResult> {
   const { machine, ports = {}, defaults = {} } = setup;
   const { resume } = options;

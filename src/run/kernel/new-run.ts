@@ -2,6 +2,7 @@
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
+import type { Child } from "../engine/child.ts";
 import { excerpt, textOf } from "../log/read.ts";
 import { createRunId, isRunId } from "../model/run-id.ts";
 import type { RunInfo } from "../model/types.ts";
@@ -15,7 +16,7 @@ export function createRun(
   machine: Machine,
   agent: Agent,
   input: RunInput | undefined,
-  run: RunOptions,
+  { child, ...run }: RunOptions & { readonly child?: Child | undefined },
   defaults: ExecutorDefaults,
 ): { info: RunInfo; messages: ModelMessage[] } {
   if (input === undefined) {
@@ -37,13 +38,13 @@ export function createRun(
   const messages = inputMessages(input);
   const nowMs = Math.floor(machine.clock.nowMs());
   const info: RunInfo = {
-    runId: run.runId ?? createRunId(machine, nowMs),
+    runId: run.runId ?? child?.id ?? createRunId(machine, nowMs),
     agentId: String(agent?.id ?? ""),
     agentName: agent?.name ?? String(agent?.id ?? ""),
     callerId: run.callerId ?? null,
     channelId: run.channelId ?? null,
     guildId: run.guildId ?? null,
-    parentRunId: run.parentRunId ?? null,
+    parentRunId: run.parentRunId ?? child?.parent.run.id ?? null,
     prompt: excerpt(messages.map(textOf).find((text) => text !== "") ?? ""),
     modelTier: run.modelTier ?? agent?.modelTier ?? null,
     inputs: run.inputs ?? null,

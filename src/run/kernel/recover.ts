@@ -3,9 +3,10 @@
 // reported with its reason and left unchanged.
 import { LazarusError } from "../../platform/errors.ts";
 import { segmentsOf } from "../engine/session.ts";
+import { isEnded } from "../journal/head.ts";
 import { DEFAULT_DEATHS } from "../log/lease.ts";
 import { listInterrupted } from "../log/read.ts";
-import { claimRun, type LoadedRun, loadRun, requireHead } from "../log/run-log.ts";
+import { claimRun, findHead, type LoadedRun, loadRun, type RunLog, requireHead } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { RunHead } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";
@@ -75,6 +76,8 @@ async function recoverOne(executor: Executor, options: RecoveryOptions, head: Ru
     return skip(`it was last active ${Math.round(ageMs / 1000)} s ago, longer than maxAgeMs allows`);
   }
   try {
+    if (await isOfOpenCall(storeOf(executor).log, head))
+      return skip(`run ${head.parentRunId} continues it: one of its tools has begun it`);
     const agent = await options.agentFor(head);
     if (agent === undefined) return skip(`this host has no agent ${head.agentId}`);
     return (await resumeRun(executor, agent, runId, options.signal)) ?? { runId, how: "taken" };
@@ -82,6 +85,13 @@ async function recoverOne(executor: Executor, options: RecoveryOptions, head: Ru
     const text = thrownText(error);
     return skip(error instanceof LazarusError ? text : `resuming run ${runId}: ${text}`);
   }
+}
+
+/** Whether the run was begun by a tool whose run is open: the call is repeated, and finds it. */
+async function isOfOpenCall(log: RunLog, { runId, parentRunId }: RunHead): Promise<boolean> {
+  if (parentRunId === null || !runId.startsWith(`${parentRunId}.`)) return false;
+  const parent = await findHead(log, parentRunId);
+  return parent !== undefined && !isEnded(parent.status);
 }
 
 /** Claims and resumes one run; undefined when another process owns it. Throws when its record cannot be read. */

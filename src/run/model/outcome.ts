@@ -95,6 +95,11 @@ export function asRunError(error: unknown, runId: string): LazarusError {
   });
 }
 
+/** An error as it was stored. */
+export function restoredError({ code, message, hint }: StoredError): LazarusError {
+  return new LazarusError(code as ErrorCode, message, hint === null ? {} : { hint });
+}
+
 /** The part of an error that is stored. */
 export function storedError(error: LazarusError): StoredError {
   return { code: error.code, message: error.message, hint: error.hint ?? null };

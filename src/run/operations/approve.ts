@@ -23,9 +23,13 @@ export async function approveRun(
 ): Promise<{ readonly request: WaitRow; readonly verdict: ApprovalVerdict }> {
   checkAnswer(answer);
   checkKey(log, await requireHead(log, runId));
-  const requests = (await log.journal.readWaits(runId)).filter(({ kind }) => kind === "approval");
+  const waits = await log.journal.readWaits(runId);
+  const requests = waits.filter(({ kind }) => kind === "approval");
+  const children = waits.filter(({ kind, state }) => kind === "child" && state === "open");
   const request =
-    requestId === undefined ? onlyOpen(log, runId, requests) : requests.find(({ id }) => id === requestId);
+    requestId === undefined
+      ? onlyOpen(log, runId, requests, children)
+      : requests.find(({ id }) => id === requestId);
   if (request === undefined) {
     throw new LazarusError(
       "RUN_APPROVAL_INVALID",
@@ -45,19 +49,24 @@ export function openApprovals(waits: readonly WaitRow[], nowMs: number): WaitRow
   );
 }
 
-function onlyOpen(log: RunLog, runId: string, requests: readonly WaitRow[]): WaitRow {
+function onlyOpen(
+  log: RunLog,
+  runId: string,
+  requests: readonly WaitRow[],
+  children: readonly WaitRow[],
+): WaitRow {
   const open = openApprovals(requests, timeOf(log));
   if (open.length === 1) return open[0]!;
   const [first] = open;
   throw new LazarusError(
     "RUN_APPROVAL_INVALID",
     first === undefined
-      ? `run ${runId} has no open request for approval`
+      ? `run ${runId} has no open request for approval${children.length === 0 ? "" : `; it waits for its child run ${children[0]!.names[0]}`}`
       : `run ${runId} has ${open.length} open requests: ${open.map(({ id, names }) => `${id} (${names[0]})`).join(", ")}`,
     {
       hint:
         first === undefined
-          ? `lazarus runs show ${runId}`
+          ? `lazarus runs show ${children[0]?.names[0] ?? runId}`
           : `lazarus runs approve ${runId} --request ${first.id}`,
     },
   );

@@ -59,7 +59,7 @@ export async function summarize({ journal }: RunLog, head: HeadRow): Promise<Run
       priority,
     },
     usage: { inputTokens, outputTokens },
-    ...{ wakeMs, cancelMs },
+    ...{ wakeMs: status === "waiting" ? wakeMs : null, cancelMs },
     waitsFor: waits.filter(({ state }) => state === "open").map(describeWait),
     unknownEffects: entries.filter(hasUnknownOutcome).length,
     createdAtMs: head.createdAtMs,
@@ -67,9 +67,10 @@ export async function summarize({ journal }: RunLog, head: HeadRow): Promise<Run
   };
 }
 
-/** A wait in words: `approval of pay`, `message go or stop`, `sleep`. */
+/** A wait in words: `approval of pay`, `message go or stop`, `sleep`, `child run r.1.0.0`. */
 export function describeWait({ kind, names }: Pick<WaitRow, "kind" | "names">): string {
   if (kind === "approval") return `approval of ${names[0]}`;
+  if (kind === "child") return `child run ${names[0]}`;
   return kind === "signal" ? `message ${names.join(" or ")}` : "sleep";
 }
 

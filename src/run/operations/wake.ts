@@ -1,5 +1,5 @@
-// Wakes a run before its time: a sleep ends now, and a wait for a message ends as if its time were over. A request for approval
-// is not woken, only answered.
+// Wakes a run before its time: a sleep ends now, and a wait for a message ends as if its time were over. For a run that
+// waits for a child run, that one is woken. A request for approval is not woken, only answered.
 import { LazarusError } from "../../platform/errors.ts";
 import type { WaitRow } from "../journal/journal.ts";
 import { answerWait, type RunLog, requireHead } from "../log/run-log.ts";
@@ -23,6 +23,13 @@ export async function wakeRun(log: RunLog, runId: string): Promise<readonly Wait
       { hint: `lazarus runs approve ${runId} [--deny]` },
     );
   }
-  for (const wait of waits) await answerWait(log, runId, wait, { woken: true });
-  return waits;
+  const woken: WaitRow[] = [];
+  for (const wait of waits) {
+    if (wait.kind === "child") woken.push(...(await wakeRun(log, wait.names[0]!)));
+    else {
+      await answerWait(log, runId, wait, { woken: true });
+      woken.push(wait);
+    }
+  }
+  return woken;
 }

@@ -94,3 +94,27 @@ test("approval", async () => {
   expect(log).toEqual(["find a", "send bob run.2.0"]);
   expect((await store.log.journal.readHead("r1"))!.status).toBe("completed");
 });
+
+test("simultaneous calls with one id: one runs, the same call is told that it is busy, another input is refused", async () => {
+  const store = memory();
+  const { agent, log } = mailer();
+  const durableAgent = durable(agent, { store, recover: false });
+  const ended = await Promise.allSettled(
+    ["go", "go", "stop"].map((prompt) => durableAgent.generate({ prompt, runId: "r" })),
+  );
+  expect(ended.map((each) => (each.status === "fulfilled" ? each.value.text : each.reason.code))).toEqual([
+    "sent",
+    "RUN_BUSY",
+    "RUN_ID_TAKEN",
+  ]);
+  expect(log).toEqual(["find a", "send bob run.2.0"]);
+  expect((await durableAgent.generate({ prompt: "go", runId: "r" })).text).toBe("sent");
+});
+
+test("the same call again is recognized although a secret was removed from its stored input", async () => {
+  const { agent } = mailer();
+  const durableAgent = durable(agent, { store: memory(), recover: false });
+  const prompt = `use ${["ghp", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"].join("_")}`;
+  await durableAgent.generate({ prompt, runId: "r" });
+  expect((await durableAgent.generate({ prompt, runId: "r" })).text).toBe("sent");
+});

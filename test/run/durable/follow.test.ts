@@ -249,3 +249,55 @@ describe.each(["memory", "sqlite"] as const)("a follower on a %s journal", (kind
     expect(stored.join()).not.toContain("hunter2");
   });
 });
+
+describe("how a followed run has ended", () => {
+  const worker = (journal: Journal, pid: number, execute: () => unknown) => {
+    const log = createRunLog({ ...journal }, { machine: processesOf(pid) });
+    const tools = { work: tool({ inputSchema: z.object({}), execute }) };
+    const model = script([
+      [call("work", {})],
+      () => {
+        throw new Error("the provider is gone");
+      },
+    ]);
+    const plain = new ToolLoopAgent({ ...{ id: "worker", model, tools, maxRetries: 0 } });
+    return { log, agent: durable(plain, { store: { log }, recover: false, graceMs: 1 }) };
+  };
+  const follower = (journal: Journal) => worker(journal, 2, () => "").agent;
+
+  test("failed", async () => {
+    const journal = createMemoryJournal();
+    await expect(worker(journal, 1, () => "ok").agent.generate({ prompt: "go", runId: "r" })).rejects.toThrow(
+      "the provider is gone",
+    );
+    const failed = {
+      runId: "r",
+      status: "failed",
+      error: { code: "RUN_MODEL_FAILED", message: expect.stringContaining("the provider is gone") },
+    };
+    expect(await (await follower(journal).follow("r")).outcome).toMatchObject(failed);
+    expect(await (await follower(journal).stream({ runId: "r" })).outcome).toMatchObject(failed);
+  });
+
+  test("cancelled, while it was followed", async () => {
+    const journal = createMemoryJournal();
+    const started = Promise.withResolvers<void>();
+    const { agent } = worker(journal, 1, () => {
+      started.resolve();
+      return new Promise(() => {});
+    });
+    const run = agent.generate({ prompt: "go", runId: "r" }).catch(() => {});
+    await started.promise;
+    const { outcome } = await follower(journal).follow("r");
+    await agent.cancel("r");
+    await run;
+    expect(await outcome).toMatchObject({ status: "cancelled", error: { code: "RUN_CANCELLED" } });
+  });
+
+  test("waiting for an approval", async () => {
+    const journal = createMemoryJournal();
+    await payer(journal, 1).agent.generate({ prompt: "pay bob", runId: "r" });
+    const { outcome } = await payer(journal, 2).agent.follow("r");
+    expect(await outcome).toEqual({ runId: "r", status: "waiting", error: null });
+  });
+});
