@@ -23,15 +23,24 @@ export interface HookDialect {
   readonly extra?: JsonObject;
 }
 
-/** The value of `hooks` for one run. */
-export function hooksOf(command: readonly string[], { events, timeout, extra }: HookDialect): JsonObject {
-  const hook = { ...extra, type: "command", command: command.map(shellWord).join(" "), timeout };
+/** The value of `hooks` for one run. `ended` is the command after a tool call, where it is another one. */
+export function hooksOf(
+  command: readonly string[],
+  { events, timeout, extra }: HookDialect,
+  ended: readonly string[] = command,
+): JsonObject {
   return Object.fromEntries(
-    Object.entries(events).map(([event, { matcher }]) => [
-      event,
-      [{ ...(matcher !== undefined && { matcher }), hooks: [hook] }],
-    ]),
+    Object.entries(events).map(([event, { matcher }]) => {
+      const line = hookLine(event, command, ended);
+      const hook = { ...extra, type: "command", command: line, timeout };
+      return [event, [{ ...(matcher !== undefined && { matcher }), hooks: [hook] }]];
+    }),
   );
+}
+
+/** The shell line of an event's hook. */
+export function hookLine(event: string, command: readonly string[], ended: readonly string[]): string {
+  return (CLAUDE_MEANINGS[event] === "tool-end" ? ended : command).map(shellWord).join(" ");
 }
 
 /** For one run: a settings file of our own, named by a variable that the user has not set. */

@@ -23,6 +23,7 @@ import {
 } from "../claude-style-hooks.ts";
 import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
+import { toolEnded } from "../tool-ended.ts";
 import { claudeTranscript } from "./claude-transcript.ts";
 
 const OPTIONS: Grammar = {
@@ -241,21 +242,26 @@ export const claude: Adapter = {
   exitZeroMeansFinished: true,
   placeholder: "Tool call interrupted: its outcome is unknown",
   hooks: {
-    perRun: (command, directory) => ({
-      args: ["--plugin-dir", join(directory, "claude")],
-      env: {},
-      files: [
-        {
-          name: "claude/.claude-plugin/plugin.json",
-          text: JSON.stringify({
-            name: "lazarus-hooks",
-            version: "1.0.0",
-            description: "Reports to Lazarus",
-          }),
-        },
-        { name: "claude/hooks/hooks.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) },
-      ],
-    }),
+    perRun: (command, directory) => {
+      const ended = toolEnded(command, directory, "tool_use_id");
+      const hooks = hooksOf(command, DIALECT, ended.command);
+      return {
+        args: ["--plugin-dir", join(directory, "claude")],
+        env: {},
+        files: [
+          ended.file,
+          {
+            name: "claude/.claude-plugin/plugin.json",
+            text: JSON.stringify({
+              name: "lazarus-hooks",
+              version: "1.0.0",
+              description: "Reports to Lazarus",
+            }),
+          },
+          { name: "claude/hooks/hooks.json", text: JSON.stringify({ hooks }) },
+        ],
+      };
+    },
     parse: hookParser(CLAUDE_MEANINGS, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "settings.json"), "claude", command, DIALECT),

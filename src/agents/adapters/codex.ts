@@ -15,6 +15,7 @@ import {
 } from "../arguments.ts";
 import { CLAUDE_MEANINGS, hookParser, hooksInSettings } from "../claude-style-hooks.ts";
 import { NETWORK } from "../failure-patterns.ts";
+import { toolEnded } from "../tool-ended.ts";
 import { DIALECT, trustedHooks } from "./codex-hooks.ts";
 import { codexTranscript } from "./codex-transcript.ts";
 
@@ -225,7 +226,10 @@ export const codex: Adapter = {
   exitZeroMeansFinished: true,
   placeholder: "aborted",
   hooks: {
-    perRun: (command) => ({ args: trustedHooks(command), env: {}, files: [] }),
+    perRun: (command, directory) => {
+      const ended = toolEnded(command, directory, "tool_use_id");
+      return { args: trustedHooks(command, ended.command), env: {}, files: [ended.file] };
+    },
     parse: hookParser({ ...CLAUDE_MEANINGS, "agent-turn-complete": "turn-end" }, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "hooks.json"), "codex", command, DIALECT),
