@@ -6,7 +6,7 @@ import { systemErrorCode } from "../platform/errors.ts";
 export interface Terminal {
   /** Data on stdout. Bytes are output of another program, passed through unchanged. */
   out(text: string | Uint8Array): void;
-  /** Messages on stderr. */
+  /** Messages on stderr; dropped when nobody reads them any more, so that they never decide how a command ends. */
   err(text: string | Uint8Array): void;
   readonly isInteractive: boolean;
   readonly outIsTerminal: boolean;
@@ -14,7 +14,7 @@ export interface Terminal {
   readonly columns: number;
 }
 
-/** Thrown when the reader of our output has exited (`lazarus scan | head`) or the terminal is gone. Not an error. */
+/** Thrown when the reader of stdout has exited (`lazarus scan | head`) or the terminal is gone. Not an error. */
 export class OutputClosed extends Error {}
 
 const RETRY_MS = 2;
@@ -22,7 +22,13 @@ const DEFAULT_COLUMNS = 80;
 
 export const processTerminal: Terminal = {
   out: (text) => writeAll(1, text),
-  err: (text) => writeAll(2, text),
+  err: (text) => {
+    try {
+      writeAll(2, text);
+    } catch (error) {
+      if (!(error instanceof OutputClosed)) throw error;
+    }
+  },
   get isInteractive() {
     return isatty(0) && isatty(2);
   },

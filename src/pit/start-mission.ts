@@ -28,6 +28,8 @@ export interface StartOptions {
   readonly adapter?: boolean;
   /** The agent's environment, to be kept for its later lives. Default: the context's, and nothing is kept. */
   readonly environment?: Environment | null;
+  /** Called when the start has not been refused, before the agent can print anything. */
+  readonly onStarting?: () => void;
 }
 
 export interface StartResult extends Started {
@@ -74,7 +76,11 @@ export async function startMission(
   const started = await startAgent(context, record, {
     how: "start",
     environment,
-    prepare: (epoch, env) => startConversation(context, record, epoch, env),
+    prepare: async (epoch, env) => {
+      const prepared = await startConversation(context, record, epoch, env);
+      options.onStarting?.();
+      return prepared;
+    },
     ...(options.foreground ? { foreground: true } : {}),
   });
   context.recordEvent({
@@ -98,7 +104,8 @@ async function takeBaseline(
       onlyIfChanged: true,
     });
   } catch (thrown) {
-    const error = asLazarusError(thrown, `saving the cell of ${mission}`);
+    const { root } = cellPaths(context.config, mission);
+    const error = asLazarusError(thrown, `saving the cell of ${mission}`, root);
     throw new LazarusError(error.code, `${error.message}; the agent was not started`, {
       hint: `${error.hint === undefined ? "" : `${error.hint}; or `}start without a checkpoint of what is there now: lazarus run ${mission} --no-baseline -- COMMAND`,
       details: error.details,

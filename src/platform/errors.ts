@@ -241,12 +241,12 @@ const SYSTEM_ERRORS: Readonly<Record<string, { code: ErrorCode; message: string;
   ENOSPC: {
     code: "DISK_FULL",
     message: "the disk is full",
-    hint: "df -h DIR, free some space, then run the same command again",
+    hint: "free some space (lazarus prune removes old checkpoints, df -h DIR shows the disk), then run the same command again",
   },
   EDQUOT: {
     code: "DISK_FULL",
     message: "the disk quota is used up",
-    hint: "quota -s, free some space, then run the same command again",
+    hint: "free some space (lazarus prune removes old checkpoints, quota -s shows what is used), then run the same command again",
   },
   EROFS: {
     code: "DISK_READ_ONLY",

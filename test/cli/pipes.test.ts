@@ -60,6 +60,16 @@ describe("a closed stdout", () => {
   });
 });
 
+describe("a closed stderr", () => {
+  it("does not change what a command does, or its exit code", () => {
+    const run = (line: string) =>
+      bash(`exec 3>&1; mkfifo p; true < p & exec 4> p; wait; ${line} 2>&4; echo $? >&3; rm p`).stdout;
+    expect(run("lazarus run m1 --revive no -- sh -c 'echo ran; exit 7'")).toBe("ran\n7\n");
+    expect(run("lazarus run m2 -d -- true")).toBe("m2\n0\n");
+    expect(run("lazarus checkpoint nosuch")).toBe("6\n");
+  });
+});
+
 describe("color", () => {
   it("is off in a pipe, on with FORCE_COLOR, and off with NO_COLOR", () => {
     world.run(["init", "m1"]);

@@ -144,7 +144,7 @@ describe("from the command line", () => {
     await world.until("its output", () => texts.err.includes("begun\n"));
     child.stderr!.destroy();
     child.stdin!.write("go\n");
-    await closed;
+    expect(await closed).toBe(5);
     expect(world.log("m1")).toBe("begun\non and on\n");
     expect(world.record("m1").end).toMatchObject({ exit_code: 5, signal: null });
   });

@@ -218,8 +218,9 @@ async function checkpointExit(
     writeRecord(context.machine, context.config, saved);
     return { record: saved };
   } catch (thrown) {
-    const error = notSaved(mission, asLazarusError(thrown, `the checkpoint of ${mission}`));
-    const gone = !existsSync(cellPaths(context.config, mission).root);
+    const { root } = cellPaths(context.config, mission);
+    const error = notSaved(mission, asLazarusError(thrown, `the checkpoint of ${mission}`, root));
+    const gone = !existsSync(root);
     const waived = gone ? "cell-gone" : withoutCheckpoint ? "by-user" : undefined;
     const failed = setCheckpoint(record, { ...scene, error: error.message, ...(waived && { waived }) });
     if (waived !== undefined) {

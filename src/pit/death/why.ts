@@ -242,7 +242,7 @@ function nextCommands(
       `lazarus revive ${mission}`,
       `lazarus revive ${mission} --without-checkpoint`,
     ];
-  if (has(end, "disk-full")) next.push(`df -h ${view.root}`);
+  if (has(end, "disk-full")) next.push(`df -h ${view.root}`, `lazarus prune ${mission}`);
   if (has(end, "not-found")) return [`lazarus logs ${mission}`, `lazarus run ${mission} -- COMMAND`];
   if (view.state === "waiting") {
     if (!options.pitRuns) next.push("lazarus pit");

@@ -126,14 +126,16 @@ export const command = defineCommand({
     const keeping = describeKept(kept, env);
     const adapter = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter;
     const agent = adapter?.name;
-    if (!options.detach) {
-      context.say(keeping);
-      if (agent !== undefined) context.say(`conversation of ${agent}: saved, and continued after a crash`);
-    }
-    if (adapter !== undefined && lacksHooks(context, adapter))
-      context.say(
-        `hooks of ${agent} are not installed, so a call that is cut off is not known; once: lazarus install ${agent}`,
-      );
+    const announce = () => {
+      if (!options.detach) {
+        context.say(keeping);
+        if (agent !== undefined) context.say(`conversation of ${agent}: saved, and continued after a crash`);
+      }
+      if (adapter !== undefined && lacksHooks(context, adapter))
+        context.say(
+          `hooks of ${agent} are not installed, so a call that is cut off is not known; once: lazarus install ${agent}`,
+        );
+    };
     // Installed before the agent starts, so that no signal is lost.
     const { isInteractive } = context.terminal;
     const { clock } = context.machine;
@@ -146,6 +148,7 @@ export const command = defineCommand({
       environment: kept,
       baseline: !options["no-baseline"],
       adapter: !options["no-adapter"],
+      onStarting: announce,
     });
     reportBaseline(context, mission, started.baseline);
     if (relay !== undefined && !isShared)
