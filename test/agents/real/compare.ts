@@ -1,6 +1,6 @@
 // What the same CLI does without Lazarus: the job is killed during its third step, and then
 //   restart   the same command runs again, as with systemd's Restart=always, pm2 or a loop in a shell
-//   continue  the CLI's own way to go on with the newest conversation of the directory (claude --continue …)
+//   continue  the CLI's own resume of the newest conversation of the directory (claude --continue …)
 // Prints how many steps were done twice and whether the model saw the earlier conversation, for report.ts.
 //   node test/agents/real/compare.ts [ROUNDS] [AGENT…]
 import { type ChildProcess, spawn } from "node:child_process";

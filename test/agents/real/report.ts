@@ -25,7 +25,7 @@ const table = [
 ].join("\n");
 const compared = names.filter((name) => results.get(name)![RESTART] !== undefined);
 const comparison = [
-  line(["", "the same command again", "its own way to go on"]),
+  line(["", "the same command again", "the CLI's own resume"]),
   line(["---", "---", "---"]),
   ...compared.map((name) =>
     line([title(name), results.get(name)![RESTART]!, results.get(name)![CONTINUED] ?? "none"]),
