@@ -30,7 +30,7 @@ export interface CommandLine {
 
 /** What the arguments mean. */
 export interface Invocation {
-  /** Runs without a terminal and exits by itself (`-p`, `exec`, `run`). */
+  /** Runs without a terminal and exits when it is done (`-p`, `exec`, `run`). */
   readonly isHeadless: boolean;
   /** Null: the prompt is typed or comes from stdin. */
   readonly prompt: string | null;

@@ -43,7 +43,7 @@ export function hookLine(event: string, command: readonly string[], ended: reado
   return (CLAUDE_MEANINGS[event] === "tool-end" ? ended : command).map(shellWord).join(" ");
 }
 
-/** For one run: a settings file of our own, named by a variable that the user has not set. */
+/** For one run: our own settings file, named by a variable that the user has not set. */
 export function settingsFileSetup(
   name: string,
   variable: string,

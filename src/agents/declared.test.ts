@@ -22,7 +22,7 @@ it("is found by its program, before a built-in one", () => {
   expect(recognize(["claude", "x"], allAdapters(own))?.adapter.name).toBe("mine");
 });
 
-it("starts and resumes as declared, and a value is never a word of its own", () => {
+it("starts and resumes as declared; a value never becomes a separate word", () => {
   expect(mybot.sessionIds).toBe("chosen");
   expect(mybot.start(["-v", "go"], "s1")).toEqual(["--session", "s1", "-v", "go"]);
   expect(mybot.resume(["-v"], "s1", "a b {session}")).toEqual([

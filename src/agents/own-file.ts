@@ -1,4 +1,4 @@
-// A file of ours in a directory where an agent's CLI looks for plugins or hooks: installed as a whole, removed as a whole. A
+// A file of Lazarus in a directory where an agent's CLI looks for plugins or hooks: installed and removed as a whole. A
 // file that somebody else put there is refused. Pure.
 import type { InstallPlan } from "./adapter.ts";
 

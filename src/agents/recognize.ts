@@ -90,7 +90,7 @@ function launched(
 }
 
 function nthPositional(args: readonly string[], grammar: Grammar, skip: number): number | undefined {
-  // Word by word: what follows the program are options of its own.
+  // Word by word: what follows the program are the program's options.
   const first: number[] = [];
   for (let at = 0; at < args.length && first.length <= skip; at += 1) {
     const { role } = readWords(args.slice(0, at + 1), grammar).at(-1)!;

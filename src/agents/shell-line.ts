@@ -8,7 +8,7 @@ export interface SimpleCommand {
 }
 
 const ASSIGNMENT = /^[A-Za-z_]\w*=/;
-/** Characters with a meaning of their own outside quotes. */
+/** Characters with a special meaning outside quotes. */
 const SPECIAL = /[$`|&;<>()*?[\]{}~#!\n]/;
 
 /** Undefined when the line is anything but one simple command. */

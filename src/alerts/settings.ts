@@ -1,4 +1,4 @@
-// The section `alerts` of the config. Secrets are kept in files of their own, so that the config can be shown and shared;
+// The section `alerts` of the config. Secrets are kept in separate files, so that the config can be shown and shared;
 // they are read when an alert is sent and not kept in memory.
 import { invalidSetting, readSection, setting } from "../cell/settings.ts";
 import type { JsonObject } from "../platform/json-file.ts";

@@ -66,7 +66,7 @@ function whyForeign(paths: readonly string[], userId: number | undefined): strin
   for (const path of paths) {
     const { uid, gid, mode, isLink } = describePath(path);
     if (uid !== userId && uid !== 0) return `${path} belongs to another user`;
-    // The permission bits of a link mean nothing. A group of its own for every user is a common default.
+    // The permission bits of a link mean nothing. Many systems give every user a private group.
     const groupWrites = (mode & 0o020) !== 0 && gid !== userId;
     if (!isLink && ((mode & 0o002) !== 0 || groupWrites)) return `other users can write to ${path}`;
   }

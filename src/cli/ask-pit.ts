@@ -1,6 +1,6 @@
 // Asks the running pit for a checkpoint: it has the watch and a warm process. The answer is undefined whenever the pit is not the
 // right one to ask or cannot do it now (no pit, busy, refuses, another version or configuration); then the caller does it
-// itself, and reports any error of its own. Imports no checkpoint code: the command starts as fast as Node.
+// itself, and reports its own errors. Imports no checkpoint code: the command starts as fast as Node.
 import { readFileSync } from "node:fs";
 import { request as startRequest } from "node:http";
 import type { MissionId } from "../cell/mission-id.ts";

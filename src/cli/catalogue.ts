@@ -223,7 +223,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   "runs check": {
     group: "runs",
-    summary: "would open runs survive a new version of their agent?",
+    summary: "check that open runs can continue with new agent code",
     load: () => import("./commands/runs/check.ts"),
   },
   "runs prune": {

@@ -54,7 +54,7 @@ export interface Command<
   readonly exits: readonly ErrorKind[];
   /** Set when everything after `--` is passed to another program; its placeholder in the usage line. */
   readonly passthrough?: string;
-  /** Every word after the command's name is passed on in `rest`: none is an option of ours, not even --help. */
+  /** Every word after the command's name is passed on in `rest`: none is parsed as an option of Lazarus, not even --help. */
   readonly raw?: boolean;
   /** Returns the exit code; undefined means 0. */
   run(context: CliContext, input: CommandInput<O, P>): Promise<number | undefined> | number | undefined;

@@ -92,7 +92,7 @@ export function listSettings(effective: EffectiveConfig): SettingRow[] {
   ];
 }
 
-/** What a user can say about an agent of their own, for the list of all settings. */
+/** What a user can declare about their own agent, for the list of all settings. */
 export function declaredAgentRows(): SettingRow[] {
   return rowsOf("agents.<name>", DECLARED_SETTINGS, {}, undefined);
 }

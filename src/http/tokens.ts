@@ -1,6 +1,6 @@
-// Tokens with limited scopes, beside the full token of token.ts. `<run_dir>/tokens.json` has their names, scopes and
+// Tokens with limited scopes, in addition to the full token of token.ts. `<run_dir>/tokens.json` has their names, scopes and
 // SHA-256 digests, never the tokens (INV-7); 0600. Commands change it under a lock; the pit reads it again when it changes,
-// so a revocation takes effect with the next request. When a token was last used is in a file of its own that only the
+// so a revocation takes effect with the next request. When a token was last used is in a separate file that only the
 // pit writes, at most once a minute.
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";

@@ -65,7 +65,7 @@ export interface ReviveOptions {
   readonly dryRun?: boolean;
   /** Revive even if the checkpoint of the last life fails. */
   readonly withoutCheckpoint?: boolean;
-  /** What became of tool calls that were cut off. */
+  /** Outcomes of tool calls that were cut off. */
   readonly calls?: readonly CallAnswer[];
 }
 

@@ -1,6 +1,6 @@
-// An agent in the foreground, without a terminal of its own: it has the caller's input and output, and signals to the caller
+// An agent in the foreground, without its own terminal: it has the caller's input and output, and signals to the caller
 // are forwarded to it. The caller owns the life: it handles the exit and revives the agent in the same place; a pit takes
-// over only when the caller is gone. Ctrl-C is the user's stop, not a crash. An agent with a terminal of its own is only
+// over only when the caller is gone. Ctrl-C is the user's stop, not a crash. An agent with its own terminal is only
 // viewed: the caller or a pit, whichever is first, handles its exit, and the caller stays for the next life.
 import { spawnSync } from "node:child_process";
 import { isKeeperAlive, type Life, readExitOf, readLife, readLifeOf, toShellStatus } from "../cell/life.ts";
@@ -118,7 +118,7 @@ export interface LifeViewer {
 }
 
 /**
- * Shows the lives of an agent with a terminal of its own, one after the other, until the user leaves or no life follows.
+ * Shows the lives of an agent with its own terminal, one after the other, until the user detaches or no life follows.
  * `life`: undefined when it has ended.
  */
 export async function viewLives(

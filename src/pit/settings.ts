@@ -142,7 +142,7 @@ export const PIT_SETTINGS = {
     default: DEFAULT_EFFECT_RULES,
     allowed: "a list of regular expressions",
     description:
-      "shell commands and names of tools that must not be repeated blindly: when one was cut off, the user is asked what became of it",
+      "shell commands and names of tools that must not be repeated blindly: when one was cut off, the user is asked whether it happened",
   }),
 };
 

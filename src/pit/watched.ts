@@ -65,7 +65,7 @@ async function endProcess({ clock, processes }: Machine, identity: ProcessIdenti
   }
 }
 
-/** A unit that systemd restarts by itself is not dead. */
+/** A unit that systemd restarts is not dead. */
 export async function waitForUnit(
   clock: Clock,
   unit: string,

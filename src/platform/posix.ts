@@ -48,7 +48,7 @@ export interface Posix {
   openInotify(): number;
   /** Watches a path or changes the mask of its watch; returns the watch descriptor. */
   addWatch(fd: number, path: FilePath, mask: number): number;
-  /** Ends a watch; one that has ended by itself is no error. */
+  /** Removes a watch. It is not an error if the kernel has already removed it. */
   removeWatch(fd: number, wd: number): void;
 }
 

@@ -26,7 +26,7 @@ export interface PostgresPool extends AsyncDisposable {
     values: readonly unknown[],
   ): Promise<QueryResult<Row>>;
   inTransaction<T>(work: (client: PoolClient) => Promise<T>): Promise<T>;
-  /** Calls `hear` with each NOTIFY on a channel, on a connection of its own, until that breaks or the signal aborts. */
+  /** Calls `hear` with each NOTIFY on a channel, on a separate connection, until that breaks or the signal aborts. */
   listen(channel: string, listener: NotifyListener, signal: AbortSignal): Promise<void>;
 }
 

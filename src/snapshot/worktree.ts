@@ -180,7 +180,7 @@ export function withEmptyWorktree({ cellRoot, mission, tree, worktree: record }:
   return { tree: treeOf(cellRoot, worktree), worktree };
 }
 
-/** Refuses to go on with a context that was opened before the worktree was set up, moved or released. */
+/** Refuses to continue with a context that was opened before the worktree was set up, moved or released. */
 export function refuseStaleWorktree({ config, mission, worktree }: Placed): void {
   const now = readWorktreeRecord(config.missions_root, mission);
   if (JSON.stringify(now) === JSON.stringify(worktree)) return;

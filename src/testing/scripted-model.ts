@@ -1,4 +1,4 @@
-// A model without key or network, for tests and demos. It picks its line of the script by the number of its own answers
+// A model without key or network, for tests and demos. It picks its line of the script by the number of its earlier answers
 // in the conversation, so that a resumed run gets the same line as an uninterrupted one.
 import type { LanguageModel } from "ai";
 

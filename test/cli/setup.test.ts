@@ -109,7 +109,7 @@ describe("config", () => {
       pit.permanent_patterns = []  (default)
         lines at the end of the output of a failed agent that report an error that a retry cannot fix
       pit.effects = ["\\\\bgit\\\\b.*\\\\bpush\\\\b","\\\\b(npm|pnpm|yarn|bun|cargo|poetry|uv)\\\\s+publish\\\\b","\\\\b(twine\\\\s+upload|gem\\\\s+push|(docker|podman)\\\\s+push)\\\\b","\\\\bcurl\\\\b.*\\\\s(-X|--request)[\\\\s=]*['\\"]?(POST|PUT|PATCH|DELETE)\\\\b","\\\\bcurl\\\\b.*\\\\s(-d|-F|-T|--data[\\\\w-]*|--form|--json|--upload-file)\\\\b","\\\\b(gh|glab)\\\\s+(pr|mr|issue|release|repo|workflow)\\\\s+(create|merge|close|comment|delete|edit|review|run)\\\\b","\\\\b(mail|mailx|mutt|sendmail|msmtp|swaks)\\\\s","\\\\b(kubectl|terraform|tofu|pulumi|helm)\\\\s.*\\\\b(apply|delete|destroy|up|install|upgrade)\\\\b","(send|post|create|reply)_?(e?mail|message|tweet|payment|invoice)"]  (default)
-        shell commands and names of tools that must not be repeated blindly: when one was cut off, the user is asked what became of it
+        shell commands and names of tools that must not be repeated blindly: when one was cut off, the user is asked whether it happened
       pit.http_port = 7433  (default)
         port of the HTTP API on 127.0.0.1; null leaves only the unix socket
       pit.gitea.secret_file = not set  (default)

@@ -83,7 +83,7 @@ function readLine(args: readonly string[]): Line {
   return {
     isHeadless,
     prompt: prompt === undefined || prompt === "-" ? null : prompt,
-    // A fork gets an id of its own.
+    // A fork gets its own id.
     session: verb === "fork" || !isResume ? null : isNewest ? "newest" : { id: id! },
     isUtility:
       hasOption(words, ...ELSEWHERE) ||

@@ -1,4 +1,4 @@
-// OpenCode. All of its sessions are in one database, so a mission gets a database of its own, in the state of its cell: then
+// OpenCode. All of its sessions are in one database, so a mission gets its own database, in the state of its cell: then
 // it is captured and restored with the files. Keys are in auth.json and stay where they are. A plugin reports the session.
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,4 +1,4 @@
-// A fork or an import gets a conversation of its own: two missions in one session would write to one file (INV-4). Where the
+// A fork or an import gets its own conversation: two missions in one session would write to one file (INV-4). Where the
 // id is a UUID and the copy is text, the id is replaced everywhere, also in names; otherwise the conversation is left out.
 // Works on a cell that no agent has seen yet.
 import { dirname, join, relative } from "node:path";
@@ -38,7 +38,7 @@ export function adoptConversation(cell: NewCell): Adopted | undefined {
   const paths = renameSession(cell, adapter!, recorded.session!, session);
   // Epoch 0: the first life continues it.
   writeSession(cell.machine, cell.cellRoot, { ...recorded, session, since_epoch: 0 });
-  return { session, reason: "it has a session of its own", paths };
+  return { session, reason: "it has its own session", paths };
 }
 
 function findRefusal(cell: NewCell, adapter: Adapter | undefined, { session }: Session): string | undefined {

@@ -21,7 +21,7 @@ const CREDENTIAL_NAMES: ReadonlySet<string> = new Set([".credentials.json", "aut
 
 /** The part of a path in which links are followed, with links resolved; undefined for a path that no agent should use. */
 function rootOf(place: Place, path: string): { readonly lexical: string; readonly real: string } | undefined {
-  // A variable names the agent's directory, or a file in it; below the home every agent has a directory of its own.
+  // A variable names the agent's directory, or a file in it; below the home every agent has its own directory.
   const named = Object.values(place.env).map((value) =>
     value !== undefined && (value === path || dirname(value) === path) ? dirname(path) : value,
   );

@@ -1,5 +1,5 @@
 // The MCP server: tools for one mission, on stdio. Two tools are not plain commands: effects reads the history, and restore_file
-// saves a checkpoint first and then replaces one file, since a restore under a running agent is for a person.
+// saves a checkpoint first and then replaces one file, since only a human may restore under a running agent.
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
@@ -52,7 +52,7 @@ export function createServer(catalogue: Catalogue, context: CliContext, version:
     {
       title: "Restore one file",
       description:
-        "Puts one file back as it was in a checkpoint. A checkpoint of the present state is saved first. Restoring everything is for a person.",
+        "Restores one file from a checkpoint. A checkpoint of the current state is taken first. Only a human can restore everything.",
       inputSchema: {
         path: z.string().describe("a file, absolute or relative to the working directory"),
         checkpoint: z.string().describe("a checkpoint: its id, or a time such as 10m; see search_versions"),

@@ -1,4 +1,4 @@
-// The section `pit.gitea`: webhooks of Gitea and Forgejo. The shared secret is kept in a file of its own that only its
+// The section `pit.gitea`: webhooks of Gitea and Forgejo. The shared secret is kept in a separate file that only its
 // owner can read.
 import { readFileSync, statSync } from "node:fs";
 import { invalidSetting, readSection, setting } from "../../cell/settings.ts";

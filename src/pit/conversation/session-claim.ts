@@ -99,7 +99,7 @@ export function findProcess(adapter: Adapter, session: string): SessionUser | un
     const pid = Number(name);
     if (!(pid > 0) || pid === process.pid) continue;
     const words = readArguments(pid);
-    // A command of ours names the agent later.
+    // A Lazarus command sets the agent later.
     if (!isAgentProcess(words, adapter)) continue;
     if (!words.some((word) => word === session || word.endsWith(`=${session}`))) continue;
     return { pid, who: `process ${pid} (${words.join(" ").slice(0, COMMAND_SHOWN)})` };

@@ -12,7 +12,7 @@ import { parseReset, quotaResetMs, retryAfterMs } from "./quota.ts";
 
 /** What the hooks and the transcript of an agent CLI say about the end of its life. */
 export interface AgentReport {
-  /** Runs without a terminal and exits by itself. */
+  /** Runs without a terminal and exits when it is done. */
   readonly isHeadless: boolean;
   /** It said in this life that it is done, and nothing has begun since. */
   readonly isFinished: boolean;

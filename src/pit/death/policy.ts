@@ -1,7 +1,7 @@
 // The revival policy: one pure function from what is known about a death to what to do about it (INV-8). Time and chance
 // are parameters, so every decision can be replayed.
 //
-// The rules are in order of precedence: the user's command, what must never be retried, what passes by itself, limits,
+// The rules are in order of precedence: the user's command, what must never be retried, what passes on its own, limits,
 // stepping back to older checkpoints, then the backoff.
 import { unansweredCalls } from "../record/conversation.ts";
 import type {
@@ -83,7 +83,7 @@ export interface Situation {
   /** It ended before its conversation got any further: it cannot even begin, whatever its files are. */
   readonly isIdle: boolean;
   /**
-   * Without progress in the conversation, it exited by itself in front of the user who had just started it: an option it
+   * Without progress in the conversation, it exited in front of the user who had just started it: an option it
    * rejects. Or it does not know the session that the user told it to resume.
    */
   readonly isRejected: boolean;
@@ -194,7 +194,7 @@ export function decideRevival(situation: Situation): Decision {
   return stepBackOrRetry(situation, atMs);
 }
 
-/** Overloads and used-up quotas pass by themselves: retried as long as it takes, whatever the limits on crashes say. */
+/** Overloads and used-up quotas pass on their own: retried as long as it takes, without the limits on crashes. */
 function retryLater({ end, mode, limits, retries, nowMs, chance }: Situation): Decision {
   if (end.class === "quota" && end.quotaResetMs === null) {
     const quotaWaitMs = backoff(UNKNOWN_RESET_MS, retries - 1, chance);

@@ -134,7 +134,7 @@ export function removeStatus({ machine, config }: PitContext, mission: MissionId
   }
 }
 
-/** Only when it differs, and rarely while changes go on: their number is written when it has doubled. */
+/** Only when it differs, and rarely while changes continue: their number is written when it has doubled. */
 export function writeStatus(
   context: PitContext,
   mission: MissionId,

@@ -106,7 +106,7 @@ describe("after its keeper was killed", () => {
     expect(members([entry(900_002, "555", 7)])).toEqual([]);
     expect(members([entry(900_001, "999", 900_001), entry(900_010, "1000", 900_001)])).toEqual([]);
   });
-  test("an agent with a terminal has a session of its own", () => {
+  test("an agent with a terminal has its own session", () => {
     const table = [entry(900_005, "102", 900_002), entry(900_006, "103", 900_006)];
     expect(members(table)).toEqual([900_005]);
     expect(members([...table, entry(900_002, "555", 900_002)])).toEqual([]);

@@ -84,7 +84,7 @@ function findRoots({ token, cgroup, keeper, life }: LifeIdentity, kernel: Kernel
   const isReused = (process: ProcessIdentity) =>
     kernel.table.some(({ pid, startTime }) => pid === process.pid && startTime !== process.startTime);
   // The kernel does not reuse a pid while a session is named after it; if the pid was reused, so was the session. An
-  // agent with a terminal has a session of its own.
+  // agent with a terminal has its own session.
   const leaders = [life?.detached ? life.keeper : undefined, life?.agent];
   const sessions = leaders.flatMap((leader) =>
     leader === undefined || isReused(leader) ? [] : [leader.pid],

@@ -21,7 +21,7 @@ export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 export interface OpenCall extends Omit<ToolCall, "id"> {
   /** In the effect history; unique within the mission. */
   readonly id: string;
-  /** It matches one of the user's effect rules: the user is asked what became of it. */
+  /** It matches one of the user's effect rules: the user is asked whether it happened. */
   readonly marked: boolean;
   /** Null: not asked, or not answered yet. */
   readonly outcome: CallOutcome | null;

@@ -19,7 +19,7 @@ export type DesiredState = (typeof DESIRED_STATES)[number];
 
 export type EndKind = "departure" | "crash" | "stall";
 
-/** What a retry can do: quota and overload pass by themselves, auth needs a person, permanent never passes. */
+/** What a retry can do: quota and overload pass on their own, auth needs a person, permanent never passes. */
 export type FailureClass = PatternClass | "crash";
 
 /** What to do about a life that ended. */
@@ -253,7 +253,7 @@ export function beginLife(record: MissionRecord, life: RecordedLife): MissionRec
   return { ...begun, attempt: record.attempt + 1, revivals_ms: add(record.revivals_ms) };
 }
 
-/** Whether the end before the newest life was one that passes by itself. */
+/** Whether the end before the newest life was caused by something that passes on its own. */
 function wasRetry({ end }: MissionRecord): boolean {
   return end !== null && passesByItself(end);
 }

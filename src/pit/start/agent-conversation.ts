@@ -28,7 +28,7 @@ import type { Prepared } from "./start-agent.ts";
 
 export type AgentEnvironment = Readonly<Record<string, string>>;
 
-/** The first life of a command: as typed, with a session of its own and our hooks. */
+/** The first life of a command: as typed, with its own session and our hooks. */
 export async function startConversation(
   context: PitContext,
   record: MissionRecord,
@@ -70,7 +70,7 @@ function prepareState(
   if (!existsSync(to)) copyDatabaseWithout(machine, from, to, secrets);
 }
 
-/** A fork or an import came with a conversation of its own, which no life has begun: the first one continues it. */
+/** A fork or an import comes with its own conversation, which the first life continues. */
 async function continueCopy(
   context: PitContext,
   record: MissionRecord,
@@ -204,7 +204,7 @@ export async function continueConversation(
   };
 }
 
-/** A session that goes on keeps its beginning, so that its transcript is found. */
+/** A session that continues keeps its start time, so that its transcript is found. */
 async function claim(
   context: PitContext,
   record: MissionRecord,

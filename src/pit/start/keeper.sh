@@ -10,7 +10,7 @@
 # exits.
 #
 # With a terminal, a second helper (terminal-host.ts) opens a pty, copies its output to the log and serves those who attach.
-# The agent stays a child of the keeper: it opens the pty as its controlling terminal in a session of its own. The host ends
+# The agent stays a child of the keeper: it opens the pty as its controlling terminal in its own session. The host ends
 # after the agent; when the host is killed, the kernel hangs up the terminal and the agent gets SIGHUP.
 #
 # Exit statuses are the shell's: 128 + n for signal n. A program that exits with such a code counts as killed.

@@ -24,7 +24,7 @@ export function findTemplateProblem(template: readonly string[]): string | undef
     return `the program ${JSON.stringify(program)} contains a placeholder`;
   const word = template.find((each) => STARTS_WITH_PLACEHOLDER.test(each));
   if (word === undefined) return undefined;
-  return `the word ${JSON.stringify(word)} starts with a placeholder; make it a word of its own`;
+  return `the word ${JSON.stringify(word)} starts with a placeholder; make it a separate word`;
 }
 
 export type Filled = { readonly command: readonly string[] } | { readonly refused: string };

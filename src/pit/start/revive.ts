@@ -139,7 +139,7 @@ async function prepareRevival(
   return { command: record.command, note };
 }
 
-/** How the agent's own conversation goes on, and what the model is told; undefined without an adapter. */
+/** How the agent's conversation continues, and what the model is told; undefined without an adapter. */
 async function planConversation(
   context: PitContext,
   mission: MissionId,

@@ -5,7 +5,7 @@ export type FrameType = "hello" | "input" | "size" | "output" | "paint";
 
 /** JSON payload of a hello. */
 export interface Hello {
-  /** Null: this viewer has no screen of its own, so it does not affect the size. */
+  /** Null: this viewer has no screen, so it does not affect the size. */
   readonly size: { readonly columns: number; readonly rows: number } | null;
   readonly readOnly: boolean;
 }

@@ -99,7 +99,7 @@ export function typedInterrupt(chunk: Buffer): "SIGINT" | "SIGQUIT" | undefined 
 const REPORTS =
   /^(?:\x1b\[[?>]?[\d;]*[cnR]|\x1b\[\?[\d;]*(?:\$y|u)|\x1b\[[IO]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP[^\x1b]*\x1b\\)+$/;
 
-/** Whether a terminal has sent this by itself: an answer to a question of the agent, or that it got the focus. */
+/** Whether the terminal, not the user, sent this: a reply to a query of the agent, or a focus event. */
 export function isReport(chunk: Buffer): boolean {
   return chunk[0] === 0x1b && chunk.length <= TYPED_BYTES && REPORTS.test(chunk.toString("latin1"));
 }

@@ -128,7 +128,7 @@ function createInput(clock: Clock, fd: number, hasEnded: () => boolean, drain: (
   };
 }
 
-/** Why agents on this machine cannot have a terminal of their own. */
+/** Why agents on this machine cannot have their own terminal. */
 export function findTerminalProblem(): string | undefined {
   if (!["/usr/bin/setsid", "/bin/setsid"].some((path) => existsSync(path)))
     return "the program setsid is not installed";

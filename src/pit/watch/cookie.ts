@@ -1,4 +1,4 @@
-// A file of ours whose change the watcher must report before a set is trusted, as in git's fsmonitor and in Watchman. One cookie
+// A file whose change the watcher must report before a set is trusted, as in git's fsmonitor and in Watchman. One cookie
 // anywhere is enough for all trees: the kernel appends the events of all watches of one inotify instance to one queue, in the order
 // in which they happen and before the call that causes them returns. So when the cookie's event has been read, every earlier event
 // has been read or was lost; and a full queue loses the cookie's event, too, and says so. It is a rename, which needs no disk space,

@@ -4,7 +4,7 @@
 export interface Mount {
   readonly path: string;
   readonly type: string;
-  /** The whole line, without what changes by itself: two mounts of the same place differ. */
+  /** The whole line without its variable parts, so that two mounts of the same path differ. */
   readonly key: string;
 }
 

@@ -79,7 +79,7 @@ export interface TreeWatches {
   note(event: InotifyEvent): void;
   /** Watches stale trees again. */
   refresh(): void;
-  /** Looks for mounts that came or went. */
+  /** Looks for new and removed mounts. */
   checkMounts(): void;
   /** What changed since the last call. The caller has handled all events. */
   take(key: string): TakenPaths;
@@ -304,7 +304,7 @@ function handleEvent(calls: Calls, directory: Directory, event: InotifyEvent): v
   const name = decodePath(event.name);
   const path = cellPath(directory);
   const child = joinPath(path, name);
-  // Any name that comes or goes changes the directory's own time.
+  // Every name that is added or removed changes the directory's mtime.
   if ((mask & NAMES) !== 0) tree.dirty.addPath(path);
   if (tree.isIgnored(child)) return;
   if (!tree.isQuiet(child)) tree.changes += 1;

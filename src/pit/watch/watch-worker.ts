@@ -105,7 +105,7 @@ function take(key: string): TakenPaths {
   }
   // Every tree is affected, but only this one was asked for.
   watches.take(key);
-  return unknownPaths("the watch did not report a change of our own");
+  return unknownPaths("the watch did not report its own test change");
 }
 
 port.on("message", (request: TreeWatcherRequest) => {

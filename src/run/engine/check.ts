@@ -1,6 +1,6 @@
 // Replays open runs against the agent as it is now, without acting: no model is asked, no tool is called, nothing is written.
 // A changed agent still continues, because responses are data; this tells beforehand which runs would see a difference, and
-// which could not go on.
+// which could not continue.
 import type { ToolSet } from "ai";
 import { OPEN } from "../journal/head.ts";
 import type { HeadRow } from "../journal/journal.ts";
@@ -12,7 +12,7 @@ import { callsOf, itemsOf, type RecordedResponse } from "./response.ts";
 import type { Settings } from "./seam.ts";
 import { readSession, type Session } from "./session.ts";
 
-/** What would become of a run. `same`: it goes on as it began. `differs`: it goes on, with what `problems` lists. */
+/** What would happen to a run. `same`: it continues as it started. `differs`: it continues, with what `problems` lists. */
 export interface CheckedRun {
   readonly runId: string;
   readonly status: HeadRow["status"];
@@ -47,7 +47,7 @@ export async function checkRuns(
   return checked;
 }
 
-/** Runs the loop up to where the run is now. Adds differences; returns why it cannot go on. */
+/** Runs the loop up to where the run is now. Adds differences; returns why it cannot continue. */
 async function replay(loop: Loop, session: Session, differences: string[]): Promise<string[]> {
   const { run, segments, loaded } = session;
   const last = loaded.head.step;

@@ -45,7 +45,7 @@ export interface RunningEffect {
 /** How often a call whose outcome stays unknown is started within one process. */
 const MAX_ATTEMPTS = 3;
 
-/** What became of a call: it is already known, or it may run. */
+/** What to do with a call: its result is already known, or it may run. */
 export type Begun = { readonly how: "known"; readonly output: unknown } | ({ readonly how: "run" } & Started);
 
 /** A call that has started. */

@@ -14,7 +14,7 @@ describe("live parts", () => {
     expect(cutAtWord([text("done ")])).toEqual({ ready: [text("done ")], rest: [] });
     expect(cutAtWord([START])).toEqual({ ready: [START], rest: [] });
   });
-  test("a response goes on where the shown parts end, wherever that is", () => {
+  test("a response continues where the shown parts end, at any position", () => {
     const words = fc.array(fc.constantFrom("a", "b c", " d\n", "e "), { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(words, fc.nat(20), (deltas, cut) => {

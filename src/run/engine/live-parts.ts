@@ -1,5 +1,5 @@
 // Parts of a response while it is being streamed, for followers in other processes. The owner publishes text and reasoning in
-// batches, a few times a second and without syncing; a follower shows them and goes on with the recorded response. A follower
+// batches, a few times a second and without syncing; a follower shows them and continues with the recorded response. A follower
 // whose text is not how the response begins, because its owner died and the model was asked again, has to start over.
 import { LazarusError } from "../../platform/errors.ts";
 import { decodeValue, encodeValue } from "../log/codec.ts";

@@ -227,7 +227,7 @@ export class LiveRun {
       const head = await requireHead(this.log, this.id);
       if (await this.#refresh(head)) continue;
       if (this.settled) {
-        this.halt(changed(this.id, `it would go on where the recorded run is ${head.status}`));
+        this.halt(changed(this.id, `it would continue where the recorded run is ${head.status}`));
         await never();
       }
       if (!["running", "queued", "waiting"].includes(head.status)) {

@@ -122,7 +122,7 @@ async function openStep(
 
 async function replay(run: LiveRun, step: number, recorded: RecordedResponse): Promise<RecordedResponse> {
   run.enterStep(step, callsOf(step, itemsOf(recorded)));
-  // Only the owner knows whether a message lets the run go on after an answer without calls.
+  // Only the owner knows whether a message makes the run continue after a response without calls.
   if (run.calls.length === 0) await run.awaitNext();
   return recorded;
 }
@@ -180,7 +180,7 @@ async function record(
   await hooks.after?.(step, recorded);
 }
 
-/** A provider may return objects of its own; they are stored as JSON. */
+/** A provider may return class instances; they are stored as JSON. */
 function storable(run: LiveRun, step: number, recorded: RecordedResponse): RecordedResponse {
   if (isStorable(recorded)) return recorded;
   run.warn(`the response of step ${step} is stored as JSON: it contains what is not plain data`);

@@ -9,7 +9,7 @@ import type { RunKind } from "./open-run.ts";
 import { type ClaimedRun, claimFromQueue, queuesOf } from "./queue.ts";
 import { activeRuns, type RunOutcome } from "./session.ts";
 
-/** What became of one run. */
+/** The result for one run. */
 export interface RecoveredRun {
   readonly runId: string;
   readonly status: RunOutcome["status"] | "skipped";

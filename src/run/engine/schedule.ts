@@ -27,7 +27,7 @@ export interface RunSchedule {
   readonly overlap?: Overlap;
 }
 
-/** What became of the ticks that were due. */
+/** What was done about the ticks that were due. */
 export interface TickReport {
   /** Runs that this process has enqueued. */
   readonly started: readonly string[];

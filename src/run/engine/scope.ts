@@ -117,7 +117,7 @@ export async function suspend({ scope, within }: Here, wait: WaitRow, token: obj
   rest(scope, [token, ...within]);
   while (scope.busy.size > 0) {
     await new Promise<void>((resume) => scope.onIdle.push(resume));
-    // What waited for the last step goes on first: the call may return, or begin another step.
+    // First let the code that waited for the last step run: the call may return, or start another step.
     await new Promise(setImmediate);
   }
   if (scope.state === "running") scope.suspend();

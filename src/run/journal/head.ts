@@ -7,7 +7,7 @@ export const CLAIMABLE: readonly JournalStatus[] = ["running", "queued", "waitin
 /** Runs that have not ended. */
 export const OPEN: readonly JournalStatus[] = [...CLAIMABLE, "needs-human"];
 
-/** Whether a run has ended for good. */
+/** Whether a run has ended and can no longer change. */
 export function isEnded(status: JournalStatus): boolean {
   return !OPEN.includes(status);
 }

@@ -6,7 +6,7 @@ import type { Effect, Json, ResultStatus, Usage } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";
 import type { ClaimedRun, RunPorts } from "./ports.ts";
 
-/** Limits for agents that set none of their own. */
+/** Limits for agents that set none. */
 export interface ExecutorDefaults {
   readonly maxIterations?: number;
   /** Timeout of one model call, default 600000. */

@@ -30,7 +30,7 @@ export interface RecoveryOptions {
   readonly maxDeaths?: number;
 }
 
-/** What became of one interrupted run. */
+/** The result for one interrupted run. */
 export type Recovered =
   | { readonly runId: string; readonly how: "resumed"; readonly result: RunResult }
   /** Another process owns it. */

@@ -81,7 +81,7 @@ export async function recordResolution({ history, seal }: Context, effect: Effec
 /**
  * The entry of a call according to the history, which may know more than a store that went back: a call with the same
  * input that has ended keeps its end, and one that was started is not prepared any more. A call with another input is
- * another effect, and gets a key of its own.
+ * another effect, and gets its own key.
  */
 export function recallEffect({ history, seal }: Context, effect: Effect): Effect {
   if (history === undefined) return effect;

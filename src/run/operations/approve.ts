@@ -11,7 +11,7 @@ export interface ApprovalAnswer {
   readonly reason?: string | undefined;
 }
 
-/** What became of an answer. `expired`: it came too late and counts as a denial, which the run finds out by itself. */
+/** The result of an answer. `expired`: it came too late and counts as a denial, which the run finds out on its own. */
 export type ApprovalVerdict = "answered" | "expired";
 
 /** Answers a request of a run. Without an id, its only open request. The run continues when its host sees the answer. */

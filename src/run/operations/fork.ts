@@ -1,4 +1,4 @@
-// Forks a run: the new run shares the entries up to a step and goes on alone. Effects after that step get ids of their own;
+// Forks a run: the new run shares the entries up to a step and continues independently. Effects after that step get their own ids;
 // those that the original has already made are listed, because the fork may make them again. Nothing is copied but the
 // answered requests for approval of the shared steps.
 import { LazarusError } from "../../platform/errors.ts";

@@ -1,5 +1,5 @@
 // A store of runs: a journal with its secrets, leases and effect history, and what can be done to the runs in it. This file is
-// only the table of operations; each is a function over the run log in a file of its own.
+// only the table of operations; each is a function over the run log in its own file.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { StoreHistory } from "../log/history.ts";

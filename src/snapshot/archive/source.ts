@@ -226,7 +226,7 @@ function liveImage(root: string, tag: string, ordinary: readonly string[]): Laza
   const newest = ordinary.findLast((each) => each !== "");
   const instead =
     newest === undefined ? "" : `lazarus import ${root}:${newest} imports the newest that is not; `;
-  return new LazarusError("USAGE", `${tag} in ${root} is a live point, which cannot be imported by itself`, {
+  return new LazarusError("USAGE", `${tag} in ${root} is a live point, which cannot be imported`, {
     hint: `${instead}for the live point, copy the layout to MISSION in the vault_root of a home, then: lazarus registry rebuild`,
     details: { tag },
   });

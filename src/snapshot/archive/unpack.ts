@@ -85,7 +85,7 @@ export function createUnpacker(root: string, options: UnpackOptions): Unpacker {
       const { maxEntries } = state.options;
       if (state.entries > maxEntries)
         throw new LazarusError("LAYER_HOSTILE", `the archive has more than ${maxEntries} entries`, {
-          hint: "split the archive, and import each part as a mission of its own",
+          hint: "split the archive, and import each part as a separate mission",
         });
       guarded(entry.path, () => begin(state, entry));
     },

@@ -22,7 +22,7 @@ export const GIT_NOT_USED: GitPosition = {
   note: "git was not used: the repository came from elsewhere",
 };
 
-/** Nothing of ours is written to a repository in place (ADR 16). */
+/** Lazarus writes nothing to a repository in place (ADR 16). */
 const IN_PLACE = { status: "none", note: "the repository is in place: no commit is added to it" } as const;
 const DEFERRED = { status: "deferred", note: "a live point adds no commit" } as const;
 

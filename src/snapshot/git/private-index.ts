@@ -121,7 +121,7 @@ export async function addEverything(
 function describe(without: readonly string[], secrets: number): string | null {
   const notes: string[] = [];
   if (without.length > 0)
-    notes.push(`not in the git commit, because they have no commit of their own: ${without.join(", ")}`);
+    notes.push(`not in the git commit, because they have no commit yet: ${without.join(", ")}`);
   if (secrets > 0)
     notes.push(`not in the git commit, because git does not track them: ${secrets} secret files`);
   return notes.length === 0 ? null : notes.join("; ");

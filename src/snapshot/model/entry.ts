@@ -88,7 +88,7 @@ export const COMMAND_REASONS = REASONS.filter((reason) => reason !== "live");
 
 /** The git state of a worktree in a checkpoint. */
 export interface GitPosition {
-  /** deferred: a live point has no commit of its own. */
+  /** deferred: a live point has no commit. */
   readonly status: "committed" | "unchanged" | "deferred" | "none" | "degraded";
   readonly head: string | null;
   readonly branch: string | null;

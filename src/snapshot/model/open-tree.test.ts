@@ -131,7 +131,7 @@ it("changes the mode of a file and never of a link's target", () => {
   const file = join(top, "outside/file");
   fs.chmodSync(file, 0o600);
   fs.symlinkSync(file, join(root, "link"));
-  // macOS gives a link a mode of its own.
+  // On macOS a link has its own mode.
   expect(codeOf(() => changeMode(join(root, "link"), 0o644))).toBe(
     process.platform === "darwin" ? undefined : "ELOOP",
   );

@@ -65,7 +65,7 @@ export function discardNewHistory({ machine, effects, cellRoot }: MissionContext
 
 /** What a fork says about its history. */
 export interface ForkedEffects {
-  /** Ends the keys of its own tool calls. */
+  /** Suffix of the keys of its own tool calls. */
   readonly identity: string;
   /** What the origin did after the checkpoint; not repeated under the same key. */
   readonly doneSince: readonly EffectNote[];

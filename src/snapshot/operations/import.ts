@@ -148,7 +148,7 @@ async function importInto(
   return { ...result, doneSince, lost, as };
 }
 
-/** A conversation that cannot get a session of its own. */
+/** A conversation that cannot get its own session. */
 function leftOut(conversation: Adopted | undefined): Flaw[] {
   if (conversation === undefined || conversation.session !== null) return [];
   return [{ path: CONVERSATION_DIRECTORY, kind: "skipped", reason: `left out: ${conversation.reason}` }];

@@ -157,7 +157,7 @@ function completeCell(context: MissionContext, record: WorktreeRecord): void {
   );
 }
 
-/** For a new mission with a cell of its own: refuses the name of one that has, or had, a directory. */
+/** For a new mission with its worktree in the cell: refuses the name of one that has, or had, a directory in place. */
 export function refuseProtecting({ mission, worktree }: MissionContext): void {
   if (worktree === undefined) return;
   throw new LazarusError(

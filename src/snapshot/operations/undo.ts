@@ -1,5 +1,5 @@
 // Undoes the last restore by restoring its safety checkpoint, limited to the paths that the restore was limited to. The
-// undo takes a safety checkpoint of its own, so a second undo is a redo (INV-3).
+// undo takes its own safety checkpoint, so a second undo is a redo (INV-3).
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";

@@ -55,7 +55,7 @@ export interface RestorePlan {
   readonly adjust: readonly AdjustStep[];
   /** Paths that the checkpoint does not have; children first. */
   readonly remove: readonly RemoveStep[];
-  /** Listed sidecar files of databases that are replaced or removed; they have steps of their own. */
+  /** Listed sidecar files of databases that are replaced or removed; they have their own steps. */
   readonly sidecars: readonly string[];
   /** Summary for the user: each path once, in path order. */
   readonly changes: Changes;
@@ -128,7 +128,7 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
     if (directories.has(path) || entry?.type !== "directory" || keeping.keeps(path)) continue;
     const before = now.get(path);
     directories.set(path, { entry, was: fingerprint(before), set: touched.has(path) && scope.has(path) });
-    // Only a parent of a selected path can be missing, or not a directory, without a step of its own.
+    // Only a parent of a selected path can be missing, or not a directory, without having its own step.
     if (before === undefined) changes.added.push(path);
     else if (before.type !== "directory") changes.changed.push(path);
   }

@@ -1,4 +1,4 @@
-// How the tar stream shows a continued file: the appended bytes are an entry of their own, next to the file and under a name
+// How the tar stream shows a continued file: the appended bytes are a separate entry, next to the file and under a name
 // of Lazarus, so that tar never replaces a file by its end. Sorted by their offsets, such entries and the file are the whole. Pure.
 import type { Entry } from "../model/entry.ts";
 import { joinPath, parentPath } from "../model/path-bytes.ts";

@@ -150,7 +150,7 @@ function copyLayer(layer: Layer, codec: Codec, writer: LayerWriter, { live, join
       end += 1;
     }
     const isLive = (entry: TocEntry) => live.get(entry.path) === entry;
-    // Links of a large file are in a member of their own and point at the data before it. They can be copied only if that
+    // Links of a large file are in a separate member and point at the data before it. They can be copied only if that
     // was copied, which the rewriter tracks.
     const isCopied = (entry: TocEntry) =>
       isLive(entry) && !joins.has(entry) && (entry.at === undefined || entry.at >= start);

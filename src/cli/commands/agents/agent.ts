@@ -13,16 +13,16 @@ const run: AnyCommand = command;
 export function createAgentCommand(name: string): AnyCommand {
   return defineCommand({
     about:
-      `Runs ${name} in the current directory, with all words that follow passed to it as they are, and returns its exit ` +
-      "code. The directory becomes the worktree of a mission with its name (lazarus run --here --revive yes): files and " +
-      "conversation are saved together, and after a crash the conversation goes on where it stopped. Commands without a " +
-      `conversation, such as ${name} --version, are only passed on.`,
+      `Runs ${name} in the current directory with all arguments that follow, and returns its exit code. The directory ` +
+      "becomes the worktree of a mission of the same name (lazarus run --here --revive yes): files and conversation are " +
+      "saved together, and after a crash the conversation continues where it stopped. Commands without a conversation, " +
+      `such as ${name} --version, are only passed on.`,
     positionals: [{ name: "word", summary: `arguments of ${name}`, optional: true, variadic: true }],
     options: {},
     raw: true,
     examples: [
       [`lazarus ${name}`, "a session in this directory"],
-      [`lazarus shell-init`, `for people who want every ${name} protected`],
+      [`lazarus shell-init`, `protect every ${name} that you start`],
     ],
     exits: ["command", "conflict", "machine", "busy", "damaged", "unsupported"],
     async run(context, { rest }) {

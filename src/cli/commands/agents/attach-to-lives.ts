@@ -32,7 +32,7 @@ export function findTerminal(context: CliContext): TerminalSize | null {
   if (!isInteractive || !outIsTerminal) return null;
   const problem = findTerminalProblem();
   if (problem === undefined) return windowSize();
-  context.warn(`the agent gets no terminal of its own, so it ends when this one is closed: ${problem}`);
+  context.warn(`the agent shares this terminal, so it ends when the terminal is closed: ${problem}`);
   return null;
 }
 

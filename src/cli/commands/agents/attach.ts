@@ -20,7 +20,7 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Attaches to an agent. One that was started in a terminal has a terminal of its own: you see its screen and type, " +
+    "Attaches to an agent. One that was started in a terminal has its own terminal: you see its screen and type, " +
     "Ctrl-C included, several people can attach at once, and the size is that of the terminal used last. The detach keys " +
     "leave it running, and so does closing your terminal. When the agent is revived, you stay attached. For an agent that " +
     "has ended, the last output is printed. An agent without a terminal can only be watched: its output is printed from " +

@@ -25,7 +25,7 @@ export const command = defineCommand({
   about:
     "Called by the hooks of an agent's CLI, with what they report as JSON on stdin or as the last argument: tool calls, " +
     "the end of a turn, compaction, failures. Lazarus uses it to know which session to resume, what was in flight when " +
-    "the agent died, and whether it finished. lazarus run passes the hooks by itself. In an agent that belongs to no mission " +
+    "the agent died, and whether it finished. lazarus run passes these hooks automatically. In an agent that belongs to no mission " +
     "it does nothing. Before a command that deletes or overwrites many files, it waits up to 2 seconds for a live point. It " +
     "always exits 0 and never disturbs the agent; problems are written to hook.log in run_dir.",
   positionals: [

@@ -20,7 +20,7 @@ export const command = defineCommand({
   about:
     "Prints the output of a detached agent. Older output is in logs/agent.log.1 and so on. With -f it follows the output " +
     "until the agent exits or you interrupt it. Output is printed unchanged, including terminal escapes; what an agent " +
-    "wrote to a terminal of its own is printed as lines of text (lazarus attach shows its screen).",
+    "wrote to its own terminal is printed as lines of text (lazarus attach shows its screen).",
   positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     follow: { type: "flag", short: "f", summary: "follow the output" },

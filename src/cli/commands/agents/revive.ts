@@ -14,7 +14,7 @@ export const command = defineCommand({
     "Starts an agent again: confirms when the pit asks, overrides a stop, rest, pause or tombstone, and skips the backoff. " +
     "A paused agent continues; one that has exited is started again, with state/resume.json and artifacts/handoff.md to " +
     "tell it where it stopped. A known agent CLI continues its conversation; if a tool call that your effect rules name was cut " +
-    "off, --call says what became of it. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
+    "off, --call says whether it happened. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
     "--without-checkpoint is given. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
   positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
@@ -22,7 +22,7 @@ export const command = defineCommand({
     call: {
       type: "texts",
       value: "[N=]OUTCOME",
-      summary: "what became of a tool call that was cut off (call N in why): done, not-done or unknown",
+      summary: "outcome of a tool call that was cut off (call N in why): done, not-done or unknown",
     },
     "without-checkpoint": { type: "flag", summary: "revive even if the checkpoint of the last life fails" },
   },

@@ -22,17 +22,17 @@ import { chooseRunPlace, prepareRunPlace } from "./run-place.ts";
 
 export const command = defineCommand({
   about:
-    "Starts an agent in the mission's cell, which is created if needed, or with --here and --in in an existing " +
-    "directory: that becomes the mission's worktree, is saved with every checkpoint and restored in place, and nothing of ours is " +
-    "written into it. In a terminal, the agent gets a terminal of its " +
-    "own and you are attached to it: Ctrl-\\ detaches, and so does closing the window; lazarus attach returns to it. Ctrl-C " +
-    "reaches the agent and counts as a stop if the agent ends because of it. Elsewhere the agent has the command's input and output. The " +
-    "agent's exit code is returned, and a crash is revived in the same place. Detached, " +
-    "its output goes to logs/agent.log. A keeper process records how the agent ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
-    "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
-    "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
-    "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. Its environment is kept outside the cell, with mode 0600, for the " +
-    "revivals of the agent; with --no-env only PATH and the variables that you name are kept.",
+    "Starts an agent in the mission's cell, which is created if needed. With --here or --in it starts in an existing " +
+    "directory, which becomes the mission's worktree: it is saved with every checkpoint and restored in place, and Lazarus " +
+    "writes nothing of its own into it. In a terminal, the agent gets its own terminal and you are attached to it: Ctrl-\\ " +
+    "or closing the window detaches, and lazarus attach reattaches. Ctrl-C reaches the agent and counts as a stop if the " +
+    "agent ends because of it. Without a terminal, the agent uses the command's input and output. The command returns the " +
+    "agent's exit code; after a crash, the agent is revived in the same terminal. With --detach, its output goes to " +
+    "logs/agent.log. A keeper process records how the agent ends, even when no pit is running. The revive mode decides what " +
+    "happens after a crash: yes revives the agent, no leaves it, ask waits for lazarus revive, substitute starts another " +
+    "command. The agent's environment has LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and " +
+    "LAZARUS_SOCKET with LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. The environment is kept for revivals, outside the " +
+    "cell and with mode 0600; with --no-env only PATH and the variables that you name are kept.",
   positionals: [
     {
       name: "mission",
@@ -77,7 +77,7 @@ export const command = defineCommand({
   passthrough: "command…",
   examples: [
     ["lazarus run --here -- claude", "run in the current directory"],
-    ["lazarus run tidy-inbox -- python3 agent.py", "run in the foreground, in a cell of its own"],
+    ["lazarus run tidy-inbox -- python3 agent.py", "run in the foreground, in a new cell"],
     [
       "lazarus run tidy-inbox -d --revive yes -- claude -p 'tidy the inbox'",
       "run in the background, revive automatically",

@@ -30,7 +30,7 @@ export const command = defineCommand({
   examples: [
     ["lazarus watch tidy-inbox --pid 4711", "save and report when the process ends"],
     ["lazarus watch tidy-inbox --unit bot.service", "the same for a unit"],
-    ["lazarus watch tidy-inbox --pid 4711 -- claude -p --continue 'go on'", "then start this command"],
+    ["lazarus watch tidy-inbox --pid 4711 -- claude -p --continue 'continue'", "then start this command"],
   ],
   exits: ["missing", "conflict", "machine", "busy", "unsupported"],
   async run(context, { args, options, rest }) {
@@ -107,7 +107,7 @@ async function startWatching(
   return 0;
 }
 
-/** Nothing to start: the pit looks at every cell without an agent of its own. */
+/** Nothing to start: the pit checks every cell that has no agent. */
 function watchHeartbeat(context: CliContext, mission: MissionId, revival: readonly string[]): number {
   const { config } = context.config;
   if (!isKnownMission(config, mission)) throw unknownMission(config, mission);

@@ -11,7 +11,7 @@ export const command = defineCommand({
     "Removes checkpoints by the retention policy, and data in the vault that no remaining checkpoint needs. The policy is " +
     "the `retention` section of the config; options override it for this call. These are never removed: the newest " +
     "checkpoint, the one that `latest` refers to, the newest one proven by a drill, pinned ones, the first baseline, live " +
-    "points with a message, and the one that undoes the latest restore. Other live points have a rule of their own: all of " +
+    "points with a message, and the one that undoes the latest restore. Other live points have their own rule: all of " +
     "the last hour, then one per 10 minutes for a day, per hour for a week and per day for 30 days.",
   positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true, here: true }],
   options: {

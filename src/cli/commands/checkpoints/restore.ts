@@ -129,7 +129,7 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
 function sayFurtherBack(context: CliContext, { mission }: CliMission, target: CheckpointRef): void {
   if (target.reason === "live")
     context.say(
-      `the pit saved this state by itself; to go further back: lazarus restore ${mission} 10m; to choose: lazarus checkpoints ${mission} --all`,
+      `this is a live point, saved automatically; to go further back: lazarus restore ${mission} 10m; to choose: lazarus checkpoints ${mission} --all`,
     );
 }
 

@@ -4,8 +4,8 @@ import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Answers a request for approval of a run. Only a request that the store holds can be answered, once, and the recorded " +
-    "call is what runs. The host of the run continues it; a run without one continues when its host starts.",
+    "Answers an approval request of a run. Each request in the store can be answered once, and the recorded call is what " +
+    "runs. The host of the run continues it; if no host is running, the run continues when one starts.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: {
     ...STORE_OPTIONS,

@@ -7,9 +7,9 @@ const WAIT_SECONDS = 10;
 
 export const command = defineCommand({
   about:
-    "Cancels a run and its child runs. The process that executes a run is told and ends it after a grace period; a run that " +
-    "nobody executes is ended at once. An effect that was in progress may or may not have happened: it becomes unknown and " +
-    "is named.",
+    "Cancels a run and its child runs. A process that is executing the run ends it after a grace period; otherwise it ends " +
+    "immediately. An effect that was in progress may or may not have happened: its outcome becomes unknown, and the command " +
+    "lists it.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: {
     ...STORE_OPTIONS,

@@ -24,12 +24,12 @@ interface Checkable {
 
 export const command = defineCommand({
   about:
-    "Replays the open runs of the durable agents that a module exports, against the agents as they are now: before a deploy. " +
-    "No model is asked, no tool is called, nothing is written. A run that differs continues, with what is listed; one that " +
-    "is stuck cannot, and makes the exit code 3.",
+    "Replays open runs against the current version of their agents, which a module exports. Use it before a deploy. No model " +
+    "or tool is called, and nothing is written. A run that differs can continue, and the differences are listed; one that is " +
+    "stuck cannot, and the exit code is then 3.",
   positionals: [{ name: "module", summary: "a JavaScript or TypeScript file that exports agents" }],
   options: {},
-  examples: [["lazarus runs check ./agent.ts", "would the runs in progress survive this version?"]],
+  examples: [["lazarus runs check ./agent.ts", "check the runs in progress against this version"]],
   exits: ["alert", "missing", "damaged", "machine"],
   async run(context, { args }) {
     const path = resolve(context.surroundings.cwd, args.module);

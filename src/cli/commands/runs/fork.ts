@@ -14,8 +14,8 @@ export const FORK_OPTIONS = {
 export const command = defineCommand({
   about:
     "Creates a run that shares the first steps of another one and continues on its own. The original is not touched, and " +
-    "nothing is copied. Effects that the original made after that step are listed: the fork may make them again, under ids " +
-    "of its own. The fork continues when its host resumes it.",
+    "nothing is copied. Effects that the original had after that step are listed, because the fork may repeat them under " +
+    "its own ids. The fork continues when its host resumes it.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: {
     ...FORK_OPTIONS,

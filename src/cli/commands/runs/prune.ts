@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 export const command = defineCommand({
   about:
     "Removes runs that ended long ago. Unfinished runs, runs with an effect of unknown outcome, and messages that a fork " +
-    "needs are kept; before anything is removed, every remaining run is checked to load.",
+    "needs are kept; nothing is removed unless every remaining run can still be loaded.",
   positionals: [],
   options: {
     ...STORE_OPTIONS,

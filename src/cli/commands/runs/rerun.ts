@@ -5,8 +5,8 @@ import { findRun } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Runs the input of a run again, as a new run. Effects of the original are listed: the new run may make them again, under " +
-    "ids of its own.",
+    "Starts a new run with the input of an earlier one. Effects of the original are listed, because the new run may repeat " +
+    "them under its own ids.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: FORK_OPTIONS,
   examples: [["lazarus runs rerun 20261115-235301-x7k2p9", "once more from the beginning"]],

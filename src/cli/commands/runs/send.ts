@@ -5,11 +5,11 @@ import { findRun, STORE_OPTIONS } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Sends a message to a run. The model sees it before its next step; with --name, it is for a tool that waits for a message " +
-    "of that name. A message with the same --id is accepted once. It is kept until the run takes it.",
+    "Sends a message to a run. The model sees it before its next step; with --name, it goes to a tool that waits for a message " +
+    "of that name. A message with the same --id is accepted only once. It is kept until the run reads it.",
   positionals: [
     { name: "run", summary: "id of the run, or a prefix of it" },
-    { name: "message", summary: "the text; with --value JSON, leave it out", optional: true },
+    { name: "message", summary: "the text; omit it with --value", optional: true },
   ],
   options: {
     ...STORE_OPTIONS,

@@ -10,8 +10,8 @@ import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Prints one run: its status, the transcript step by step, every effect with its state, what it waits for, messages that " +
-    "it has not taken, its child runs, and what it has used. An encrypted store is read with the key in LAZARUS_RUN_KEY " +
+    "Prints one run: its status, the transcript step by step, every effect with its state, what it waits for, unread " +
+    "messages, its child runs, and its token usage. An encrypted store is read with the key in LAZARUS_RUN_KEY " +
     "(base64).",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: { ...STORE_OPTIONS, full: { type: "flag", summary: "do not shorten long messages" } },

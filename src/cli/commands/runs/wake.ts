@@ -5,8 +5,8 @@ import { findRun, STORE_OPTIONS } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Wakes a run that sleeps or waits for a message: its sleep ends now, and its wait ends as if its time were over. A " +
-    "request for approval is answered with `runs approve` instead.",
+    "Wakes a run that sleeps or waits for a message: its sleep ends now, and its wait ends as if it had timed out. " +
+    "To answer an approval request, use `runs approve`.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: STORE_OPTIONS,
   examples: [["lazarus runs wake 20261115-235301-x7k2p9", "do not wait until tomorrow"]],

@@ -7,8 +7,8 @@ export function createMcpCommand(catalogue: Catalogue): AnyCommand {
   return defineCommand({
     about:
       "An MCP server on stdin and stdout, for an agent's CLI to start: checkpoint, list, diff, versions of a file, restore one " +
-      "file, flows, once, effects, status. It serves one mission: that of the agent which starts it, or of the protected " +
-      "directory that it is started in. Restoring everything is refused; that is for a person.",
+      "file, flows, once, effects, status. It serves one mission: that of the agent that starts it, or of the protected " +
+      "directory in which it is started. Restoring everything is refused; only a human can do that.",
     positionals: [],
     options: {},
     examples: [["lazarus mcp", "what an MCP client runs"]],
