@@ -82,7 +82,7 @@ export interface Position {
   readonly last: ToolCall | null;
   /** Calls without a result, oldest first. */
   readonly open: readonly ToolCall[];
-  /** The agent said that it is done: nothing is open, and the last entry ends a turn. */
+  /** The agent has finished: no call is open, and the last entry ends a turn. */
   readonly isFinished: boolean;
   /** Lines that are not valid: a transcript that was cut off or damaged. A cut last line does not count. */
   readonly damagedLines: number;
@@ -135,7 +135,7 @@ export type HookEvent =
 
 /** How hooks are passed for one run, without installing anything. */
 export interface HookSetup {
-  /** Options to put before all other arguments: at the end, an option with many values would swallow them. */
+  /** Options to put before all other arguments: after an option with many values, they would be taken as its values. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Files to write (0600) below `directory` before the start; a name may contain directories (0700). */
@@ -174,17 +174,17 @@ export interface Adapter {
   readonly resume: (args: readonly string[], session: string, note: string) => readonly string[] | null;
   /** The arguments of a life that starts over, with the note before the user's prompt. */
   readonly restart: (args: readonly string[], session: string | null, note: string) => readonly string[];
-  /** Variables for every life: a database of the mission's own, no wrapper process … `directory` is in the cell's state. */
+  /** Variables for every life, such as the path of the mission's own database. `directory` is in the cell's state. */
   readonly env?: (place: Place, directory: string) => Readonly<Record<string, string>>;
   /**
-   * For a database of the mission's own (`env`): where it begins as a copy of the user's, when the user continues a session
+   * For the mission's own database (`env`): the user's database that it starts as a copy of, when the user continues a session
    * from there. Rows of `secrets` are not copied.
    */
   readonly seed?: (
     place: Place,
     directory: string,
   ) => { readonly from: string; readonly to: string; readonly secrets: readonly string[] };
-  /** Lazarus does not know where the agent keeps its conversations; a session that it named is assumed to exist. */
+  /** It is unknown where the agent keeps its conversations; a session that it reported is assumed to exist. */
   readonly filesAreUnknown?: true;
   /** Existing files of a session. */
   readonly sessionFiles: (place: Place, session: string, reader: SessionReader) => readonly SessionFile[];
@@ -209,7 +209,7 @@ export interface Adapter {
      * the user may have set the same variable.
      */
     readonly perRun: ((command: readonly string[], directory: string, env: Place["env"]) => HookSetup) | null;
-    /** One line of stdin (or the argument) to events; empty for one that means nothing to us. */
+    /** One line of stdin (or the argument) to events; empty for an event that Lazarus does not use. */
     readonly parse: (event: string, input: Readonly<Record<string, unknown>>) => readonly HookEvent[];
     /** Where `lazarus install` puts them; empty when hooks are always passed per run. */
     readonly install: (place: Place, command: readonly string[]) => readonly InstallPlan[];

@@ -1,5 +1,5 @@
 // Reads the arguments of an agent's CLI into words with a role, so that an option or the prompt can be removed or replaced
-// and everything else stays as the user typed it. Pure; knows nothing about a particular CLI.
+// and everything else stays as the user typed it. Pure; independent of any particular CLI.
 
 /** Which options take values. All others are flags. Short options may be joined: `-pc` is `-p -c`. */
 export interface Grammar {
@@ -100,7 +100,7 @@ export function optionsOnly(words: readonly Word[], ...without: readonly string[
     .map(({ text }) => text);
 }
 
-/** A text that no CLI takes for an option. */
+/** A text that no CLI mistakes for an option. */
 export function asPrompt(text: string): string {
   return text.startsWith("-") ? ` ${text}` : text;
 }

@@ -1,4 +1,4 @@
-// Hooks as Claude Code defined them and Codex, Gemini and Qwen took them over: `{"hooks": {Event: [{matcher, hooks: […]}]}}`
+// Hooks in the format of Claude Code, which Codex, Gemini and Qwen adopted: `{"hooks": {Event: [{matcher, hooks: […]}]}}`
 // in a JSON file, and the event as a JSON object on stdin. Pure.
 import { join } from "node:path";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
@@ -15,9 +15,9 @@ import { classifyMessage } from "./failure-patterns.ts";
 import { asText, oneLine, toolCall } from "./transcript.ts";
 
 export interface HookDialect {
-  /** Events to report; with a matcher for those of tools. */
+  /** Events to report; tool events have a matcher. */
   readonly events: Readonly<Record<string, { readonly matcher?: string }>>;
-  /** Of one hook, in the agent's unit. */
+  /** Timeout of one hook, in the agent's unit. */
   readonly timeout: number;
   /** Fields besides type, command and timeout. */
   readonly extra?: JsonObject;
@@ -60,7 +60,7 @@ export function settingsFileSetup(
 
 export const NO_HOOKS: HookSetup = { args: [], env: {}, files: [] };
 
-/** Adds our hooks to a settings file and takes them out again; everything else in it stays. */
+/** Adds our hooks to a settings file, or removes them; everything else in it stays. */
 export function hooksInSettings(
   path: string,
   name: string,
@@ -97,7 +97,7 @@ function parseSettings(text: string, path: string): Settings {
   return value as Settings;
 }
 
-/** The settings without our hooks, of this version or an earlier one, wherever Lazarus was installed then. */
+/** The settings without our hooks, of this version or an earlier one, with any installation path. */
 function withoutOurs(
   before: Settings,
   name: string,

@@ -1,6 +1,6 @@
-// Adapters that a user declares in the config, in the section `agents`: the same knowledge as a built-in one, as data. Command
+// Adapters that a user declares in the config, in the section `agents`: the same information as a built-in adapter, as data. Command
 // lines are templates with `{session}`, `{note}` and `{args}`; session files are paths with `{session}` and `{cwd}`.
-// Transcripts are not read: such an agent says through `lazarus hook NAME EVENT` what it does. Pure.
+// Transcripts are not read: such an agent reports what it does with `lazarus hook NAME EVENT`. Pure.
 import { basename, dirname, isAbsolute, join } from "node:path";
 import {
   findUnknownKeys,

@@ -1,4 +1,4 @@
-// Hook lines: what is appended is read back for its life alone, however the file was cut, and what the lines mean.
+// Hook lines: reading back the lines of one life, also from a truncated file, and what the lines mean.
 import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -105,7 +105,7 @@ describe("what the lines mean", () => {
     });
   });
 
-  it("knows the call in flight by its id", () => {
+  it("identifies the call in flight by its id", () => {
     const { openCalls } = summary(start("a", "one"), start("b", "one"), end("a", "one"));
     expect(openCalls).toEqual([call("b", "one")]);
   });
@@ -121,7 +121,7 @@ describe("what the lines mean", () => {
     expect(summary(start("a", "one"), end("b", "one")).openCalls).toHaveLength(1);
   });
 
-  it("is finished after the end of a turn, until something begins", () => {
+  it("is finished after the end of a turn, until something starts", () => {
     expect(summary({ kind: "prompt" }, { kind: "turn-end" }).isFinished).toBe(true);
     expect(summary({ kind: "turn-end" }, { kind: "session-end", reason: "other" }).isFinished).toBe(true);
     expect(summary({ kind: "turn-end" }, { kind: "prompt" }).isFinished).toBe(false);
@@ -133,7 +133,7 @@ describe("what the lines mean", () => {
     expect(summary(start("a", "one"), { kind: "turn-end" }).openCalls).toEqual([]);
   });
 
-  it("has failed until something begins", () => {
+  it("has failed until something starts", () => {
     const failure: HookEvent = { kind: "failure", class: "quota", message: "429" };
     expect(summary({ kind: "prompt" }, failure)).toMatchObject({
       isFinished: false,

@@ -15,7 +15,7 @@ export type HookLine = { readonly at_ms: number; readonly epoch: number } & Hook
 
 /** Enough for thousands of tool calls; a start that is older than two such files is forgotten. */
 const LIMIT_BYTES = 2 * 1024 * 1024;
-/** Of one text in a line: a command that writes a whole file is cut. */
+/** Limit of one text in a line: a command that writes a whole file is truncated. */
 const TEXT_LIMIT = 8 * 1024;
 
 function olderFile(directory: string): string {
@@ -45,12 +45,12 @@ export function readHookLines(directory: string, epoch: number): HookLine[] {
     .filter((line): line is HookLine => line?.epoch === epoch);
 }
 
-/** Events after which the pit saves at once: a turn that ended or failed, and a compaction that is about to start. */
+/** Events after which the pit saves immediately: a turn that ended or failed, and a compaction that is about to start. */
 export function isUrgent({ kind }: HookEvent): boolean {
   return kind === "turn-end" || kind === "compaction" || kind === "failure";
 }
 
-/** How much was reported, and whether anything after the first `seenBytes` is urgent. For a caller that asks often. */
+/** How much was reported, and whether anything after the first `seenBytes` is urgent. Cheap, for frequent polling. */
 export function checkHookLines(
   directory: string,
   seenBytes: number,
@@ -135,7 +135,7 @@ export interface HookSummary {
   readonly transcript: string | null;
   /** Calls that were reported to start and not to end, oldest first. */
   readonly openCalls: readonly ToolCall[];
-  /** The last call of a turn that has not ended which was reported to end. */
+  /** The last call that was reported to end, in a turn that has not ended. */
   readonly endedCall: ToolCall | null;
   /** The last turn ended, and nothing has begun since. */
   readonly isFinished: boolean;

@@ -19,7 +19,7 @@ export interface InstallTarget {
   readonly originals: string;
 }
 
-/** Of one changed file; `before` is null when there was no file. */
+/** One changed file; `before` is null when there was no file. */
 interface Original {
   readonly path: string;
   readonly before: string | null;

@@ -1,4 +1,4 @@
-// Messages of Pi, which OpenClaw shares: one JSON line per entry, those of type `message` are the conversation. Pure.
+// Messages of Pi, whose format OpenClaw also uses: one JSON line per entry; entries of type `message` are the conversation. Pure.
 import type { JsonObject } from "../platform/json-file.ts";
 import { asArray, asObject, asText, type Step, textOf, timeMs, toolCall } from "./transcript.ts";
 

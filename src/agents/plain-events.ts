@@ -1,4 +1,4 @@
-// Hook events in Lazarus's own words, as JSON: `{"kind":"tool-start","call":{"tool":"bash","command":"make"}}`. This is what
+// Hook events in Lazarus's own format, as JSON: `{"kind":"tool-start","call":{"tool":"bash","command":"make"}}`. This is what
 // our plugins for OpenCode and Pi report, and what an agent that a user declared reports. Pure; hostile input.
 import { isJsonObject } from "../platform/json-file.ts";
 import { type HookEvent, PATTERN_CLASSES, type PatternClass, type ToolCall } from "./adapter.ts";

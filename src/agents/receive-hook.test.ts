@@ -77,7 +77,7 @@ describe("a hook", () => {
   });
 });
 
-describe("an event in our own words", () => {
+describe("a plain event", () => {
   it("is checked", () => {
     expect(parsePlainEvent("turn-end", {})).toEqual([{ kind: "turn-end" }]);
     expect(parsePlainEvent("x", { kind: "session", session: "a" })).toEqual([

@@ -15,7 +15,7 @@ import { parsePlainEvent } from "./plain-events.ts";
 export interface HookCall {
   readonly mission: string;
   readonly epoch: number;
-  /** Undefined for an agent that a user declared; it reports in our own words. */
+  /** Undefined for an agent that a user declared; it reports plain events. */
   readonly adapter: Pick<Adapter, "hooks"> | undefined;
   /** The name of the event, where the CLI passes it as an argument. */
   readonly event: string | undefined;

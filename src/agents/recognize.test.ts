@@ -86,7 +86,7 @@ describe("leaves alone", () => {
   });
 });
 
-test("a wrapper script is known by the name that the config declares", () => {
+test("a wrapper script is recognized by the name that the config declares", () => {
   const wrapper = { ...claude, programs: ["my-claude"] };
   const found = recognize(["./my-claude", "-p", "x"], [wrapper, ...BUILT_IN]);
   expect(found?.adapter.name).toBe("claude");

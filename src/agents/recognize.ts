@@ -1,5 +1,5 @@
-// Finds the agent behind a command line: plain, by path, behind `env`, `nice`, `npx`, `sh -c` and the like. A script of the
-// user's that starts an agent is recognized only if the config declares its name. Pure: nothing is looked up on disk.
+// Finds the agent behind a command line: plain, by path, behind `env`, `nice`, `npx`, `sh -c` and the like. A user's
+// script that starts an agent is recognized only if the config declares its name. Pure: nothing is looked up on disk.
 import { basename } from "node:path";
 import type { Adapter, CommandLine } from "./adapter.ts";
 import { type Grammar, readWords } from "./arguments.ts";
@@ -37,7 +37,7 @@ const RUNNERS: Readonly<Record<string, { readonly verbs: readonly string[] | nul
 const RUNNER_OPTIONS: Grammar = { one: ["-p", "--package", "-w", "--workspace", "--registry", "--cache"] };
 const NODE_OPTIONS: Grammar = { one: ["-r", "--require", "--import", "--loader", "-C", "--conditions"] };
 const SHELLS = ["sh", "bash", "dash", "zsh", "ksh"];
-/** Of command lines within command lines. */
+/** Limit for command lines nested in command lines. */
 const MAX_DEPTH = 5;
 
 export function recognize(command: readonly string[], adapters: readonly Adapter[]): Recognized | undefined {

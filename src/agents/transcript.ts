@@ -1,5 +1,5 @@
-// What all transcripts have in common. An adapter turns the lines of its agent's files into steps; how far the conversation
-// is and what people see follows from the steps. Pure; transcripts are untrusted, so nothing here throws for bad input.
+// What all transcripts have in common. An adapter turns the lines of its agent's files into steps; the position
+// of the conversation and what people see are computed from the steps. Pure; transcripts are untrusted, so nothing here throws for bad input.
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import type {
   Followed,
@@ -17,7 +17,7 @@ export type Step = { readonly atMs: number | null } & (
   | { readonly kind: "call"; readonly call: ToolCall }
   /** `id` is null where the agent has none: the oldest open call. */
   | { readonly kind: "result"; readonly id: string | null; readonly text: string }
-  /** What the agent itself added: an API error, a compaction. It ends nothing. */
+  /** Something the agent itself added: an API error, a compaction. It ends no call or turn. */
   | { readonly kind: "system"; readonly text: string }
   /** The agent says that the turn has ended. */
   | { readonly kind: "end" }
@@ -60,7 +60,7 @@ interface FileRoles {
 }
 
 /**
- * A reader for transcripts of JSON lines. `stepsOf` sees one line at a time, so a growing file can be read on. Of several
+ * A reader for transcripts of JSON lines. `stepsOf` gets one line at a time, so reading can continue in a growing file. Of several
  * main files of one session, the conversation is in the one that was written last.
  */
 export function jsonLinesReader(
@@ -90,7 +90,7 @@ export function jsonLinesReader(
   };
 }
 
-/** What `count` knows after some steps. JSON: kept from one reading to the next. */
+/** The state of `count` after some steps. JSON: kept from one reading to the next. */
 interface Tally {
   readonly turn: number;
   readonly last: ToolCall | null;
@@ -196,7 +196,7 @@ export function entriesOf(steps: readonly Step[]): TranscriptEntry[] {
 }
 
 const SUMMARY_LIMIT = 200;
-/** Arguments that say best what a call does, in this order. */
+/** Arguments that describe a call best, in order of preference. */
 const TELLING = [
   "command",
   "cmd",

@@ -30,7 +30,7 @@ const SHUTDOWN_GRACE_MS = 5000;
 /** Pause after the registry could not be written. */
 const RECORD_FAILURE_PAUSE_MS = 30_000;
 
-/** Runs until the signal. Returns at once when no target is configured. */
+/** Runs until the signal. Returns immediately when no target is configured. */
 export async function runAlerts(
   context: AlertContext,
   settings: AlertSettings,
@@ -138,7 +138,7 @@ async function send(
     const { destination, body } = addressAlert(settings, attempt.target, document);
     return await deliver(machine, destination, body);
   } catch (error) {
-    // For example a secret's file that cannot be read: the message names the path, never the content.
+    // For example, a secret file cannot be read: the message names the path, never the content.
     return messageOf(error).slice(0, 300);
   }
 }

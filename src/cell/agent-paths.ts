@@ -13,7 +13,7 @@ export interface AgentPaths {
   readonly lock: string;
   /** Held shared by every command that waits for the agent to end. */
   readonly stopLock: string;
-  /** Held by the keeper as long as it lives: the kernel knows whether a life is running. */
+  /** Held by the keeper as long as it lives, so the kernel tells whether a life is running. */
   readonly lifeLock: string;
   readonly life: string;
   readonly exit: string;

@@ -1,6 +1,6 @@
 // Whether `./lazarus.json` may be read (INV-11): a config can name programs to run, so one that somebody else, or an agent,
-// may have put into the current directory must not redirect a human's command. Like git's safe.directory, and only for
-// that file: --config and LAZARUS_CONFIG name theirs. `lazarus config trust` accepts a file by path and content. All of
+// may have put into the current directory must not redirect the user's command. Like git's safe.directory, and only for
+// that file: --config and LAZARUS_CONFIG name a file explicitly. `lazarus config trust` accepts a file by path and content. All of
 // this runs only if the file exists, so it costs nothing on the hot path.
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
@@ -31,7 +31,7 @@ export function whyUntrusted(file: string, rules: TrustRules): string | undefine
   return `it has changed since it was trusted, and ${reason}`;
 }
 
-/** Accepts the file with its present content. Returns its real path. */
+/** Accepts the file with its current content. Returns its real path. */
 export function trustConfig(machine: Machine, trustFile: string, file: string): string {
   const real = realpathSync(file);
   writeTrusted(machine, trustFile, { ...readTrusted(trustFile), [real]: digestOf(real) });

@@ -101,7 +101,7 @@ describe("defaults", () => {
 });
 
 describe("a config file", () => {
-  it("overrides key by key, and the origin of every value is known", () => {
+  it("overrides key by key, and the origin of every value is recorded", () => {
     const file = write("c.json", { stale_after_seconds: 5, missions_root: "/m" });
     const { config, origins } = loadConfig(surroundings({}, true), file);
     expect(config).toMatchObject({

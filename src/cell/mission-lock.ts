@@ -1,12 +1,12 @@
 // The locks of a mission (INV-4): kernel locks, released when their holder dies. Always taken in this order:
 //
-// 1. stop lock, shared: by a command that waits for the agent to end. Nothing is started or restored meanwhile, but other
+// 1. stop lock, shared: by a command that waits for the agent to end. Nothing is started or restored in the meantime, but other
 //    stops, checkpoints and the pit's handling of the exit continue.
 // 2. mission lock, exclusive: by start, revive, restore and undo until they are done, and by stop, pause and the handling of
 //    an exit for what they write. Never held while waiting for an agent to end.
 // 3. life lock (by the keeper, as long as it lives), then the vault's lock.
 //
-// A checkpoint takes only the vault's lock: it may run under a live agent, and a restore holds that lock, too. A journal is
+// A checkpoint takes only the vault's lock: it may run under a live agent, and a restore also holds that lock. A journal is
 // written only under the mission lock, so a start that sees none starts in a complete cell.
 import { closeSync, openSync } from "node:fs";
 import { makeDirectory } from "../platform/durable.ts";
@@ -20,7 +20,7 @@ import type { MissionId } from "./mission-id.ts";
 
 const LOCK_WAIT_MS = 120_000;
 const POLL_MS = 25;
-/** Another process tests the stop lock for less than this. */
+/** Another process holds the stop lock for less than this when it only tests it. */
 const TEST_MS = 2;
 
 /** For short changes: a stop may be waiting for the agent to end. */

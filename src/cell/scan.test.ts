@@ -252,7 +252,7 @@ describe("one bad entry never stops the scan of the rest:", () => {
   });
 });
 
-/** Lets a test act between two looks of the scan. */
+/** Lets a test act between two reads of the scan. */
 function withReaddir<T>(replacement: typeof fs.readdirSync, use: () => T): T {
   const original = fs.readdirSync;
   fs.readdirSync = replacement;

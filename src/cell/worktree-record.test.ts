@@ -15,7 +15,7 @@ import {
 describe("the identity of a directory", () => {
   const known = { device: "1", inode: "2", born_ns: "3" };
 
-  it("is inode and time of birth, whatever number its device has now", () => {
+  it("is inode and creation time, regardless of the device number", () => {
     expect(isSameDirectory(known, known)).toBe(true);
     expect(isSameDirectory(known, { ...known, device: "9" })).toBe(true);
     expect(isSameDirectory(known, { ...known, inode: "9" })).toBe(false);
@@ -23,7 +23,7 @@ describe("the identity of a directory", () => {
     expect(isSameDirectory(known, { ...known, born_ns: null })).toBe(false);
   });
 
-  it("includes the device where no time of birth is known", () => {
+  it("includes the device if there is no creation time", () => {
     const unborn = { ...known, born_ns: null };
     expect(isSameDirectory(unborn, unborn)).toBe(true);
     expect(isSameDirectory(unborn, { ...unborn, device: "9" })).toBe(false);
@@ -58,7 +58,7 @@ describe("the record of a worktree", () => {
     }
   });
 
-  it("does not take a link for the directory that it leads to", () => {
+  it("does not accept a link to the directory", () => {
     fs.symlinkSync(directory, join(directory, "link"));
     expect(identifyDirectory(join(directory, "link"))).toBeUndefined();
     expect(identifyDirectory(join(directory, "nothing", "there"))).toBeUndefined();

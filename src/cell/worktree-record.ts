@@ -1,6 +1,6 @@
 // Which directory outside its cell is a mission's worktree, and how to recognize that directory again. The record is next to
 // the cells, where a restore never changes it: `config/cell.json` names the directory for other tools, but an agent can
-// write that file, so Lazarus decides nothing from it (INV-11). Nothing is written into the directory itself.
+// write that file, so no decision of Lazarus depends on it (INV-11). Nothing is written into the directory itself.
 import { type BigIntStats, existsSync, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { makeDirectory } from "../platform/durable.ts";
@@ -13,11 +13,11 @@ import { isInside, isMissionId } from "./mission-id.ts";
 const DIRECTORY = ".lazarus-worktrees";
 const SUFFIX = ".json";
 
-/** What tells a directory from another one at the same path. Strings: inodes can exceed 2^53. */
+/** What distinguishes a directory from another one at the same path. Strings: inodes can exceed 2^53. */
 export interface DirectoryIdentity {
   readonly device: string;
   readonly inode: string;
-  /** Time of birth in nanoseconds; null where the file system has none. */
+  /** Creation time in nanoseconds; null where the file system has none. */
   readonly born_ns: string | null;
 }
 
@@ -92,7 +92,7 @@ export function worktreeOf(cellRoot: string): string {
   return join(cellRoot, "worktree");
 }
 
-/** What is at the place of a mission's worktree outside its cell; "in-cell" for the others. For readers: never throws. */
+/** The state of a mission's worktree outside its cell; "in-cell" for other worktrees. For readers: never throws. */
 export type WorktreeState = "in-cell" | "in-place" | "missing" | "replaced" | "released" | "unknown";
 
 export function worktreeState(cellRoot: string): WorktreeState {
@@ -122,8 +122,8 @@ export function describeWorktree(mission: string, path: string, nowMs: number): 
 }
 
 /**
- * A place as it is seen from `path`: where one of both is the other, or contains it, through a second mount of the same file
- * system, the place's name is changed so that the paths show it. Any other place keeps its name.
+ * The path of a place as seen from `path`: if one of them is or contains the other through a second mount of the same file
+ * system, the place gets a path that shows this. Any other place keeps its path.
  */
 export function seenFrom(path: string, place: string): string {
   const within = findSame(place, path);
@@ -162,7 +162,7 @@ function identityOf({ dev, ino, birthtimeNs }: BigIntStats): DirectoryIdentity {
 }
 
 /**
- * Device numbers may change when a disk is mounted again; inode and time of birth do not. Without a time of birth, the
+ * Device numbers may change when a disk is mounted again; inode and creation time do not. Without a creation time, the
  * device has to be the same.
  */
 export function isSameDirectory(known: DirectoryIdentity, found: DirectoryIdentity): boolean {

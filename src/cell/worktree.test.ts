@@ -88,7 +88,7 @@ describe("nothing is lost when", () => {
     expect(readdirSync(directory)).not.toContain("pwned");
   });
 
-  it("another process filled it meanwhile", () => {
+  it("another process filled it in the meantime", () => {
     const slow = createFaultyDisk({
       ...systemDisk,
       rename(from, to) {

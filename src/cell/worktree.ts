@@ -53,7 +53,7 @@ function clone(disk: Disk, worktree: string, repo: string, branch: string | unde
   } catch (error) {
     rmSync(staging, { recursive: true, force: true });
     const code = systemErrorCode(error);
-    // Filled by another process meanwhile.
+    // Filled by another process in the meantime.
     throw code === "ENOTEMPTY" || code === "EEXIST" ? notEmpty(worktree) : error;
   }
 }

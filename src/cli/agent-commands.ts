@@ -1,4 +1,4 @@
-// The agent commands of the catalogue. Each agent CLI is a command, too (`lazarus claude …`); a test compares their names
+// The agent commands of the catalogue. Each agent CLI is also a command (`lazarus claude …`); a test compares their names
 // with those of the adapters, which are not loaded here.
 import type { Catalogue } from "./find-command.ts";
 

@@ -9,13 +9,13 @@ import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { VERSION } from "../platform/version.ts";
 import type { CliContext } from "./context.ts";
 
-/** How long to wait until the pit accepts the request, which it cannot act on before that, and then for its answer. */
+/** How long to wait until the pit accepts the request, and then for its response. Before it accepts, it does nothing. */
 interface Patience {
   readonly continueMs: number;
   readonly answerMs: number;
 }
 
-/** After this time the command walks the cell itself; the vault's lock tells it who is at work. */
+/** After this time the command walks the cell itself; the vault's lock then shows which process holds it. */
 const PATIENT: Patience = { continueMs: 1000, answerMs: 60_000 };
 /** Short, because the agent waits. */
 const BRIEF: Patience = { continueMs: 300, answerMs: 2000 };

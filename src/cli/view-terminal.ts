@@ -1,5 +1,5 @@
-// Connects the user's terminal to that of an agent: keys go there, output comes here. Puts the user's terminal into raw mode
-// and always back, whatever ends the view. Decides nothing about the agent.
+// Connects the user's terminal to that of an agent: keys in, output out. Puts the user's terminal into raw mode
+// and always restores it, however the view ends. Decides nothing about the agent.
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -85,7 +85,7 @@ export async function viewTerminal(context: CliContext, options: ViewOptions): P
   }
 }
 
-/** A terminal that does not tell its size (a serial line) gets the usual one. */
+/** A terminal that does not report its size (a serial line) gets 80 × 24. */
 export function windowSize(): TerminalSize {
   return { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
 }

@@ -1,5 +1,5 @@
 // What a history says about each effect, as a pure function of its lines in order (INV-5). Two processes that start the same
-// attempt are decided here: the first line wins, and everyone who reads the file agrees.
+// attempt are decided here: the first line wins, and every reader comes to the same result.
 import type { HistoryLine } from "./line.ts";
 
 /** A line and where it is in the file. */
@@ -10,7 +10,7 @@ export interface PlacedLine {
   readonly line: HistoryLine;
 }
 
-/** One effect as the history knows it. */
+/** One effect, according to the history. */
 export interface KnownEffect {
   readonly source: HistoryLine["source"];
   readonly id: string;
@@ -52,7 +52,7 @@ export function emptyFold(): Fold {
   return { effects: new Map(), restores: [], fork: undefined, damaged: 0 };
 }
 
-/** A tool call of a run with another input is another effect; a command or a call of an agent is known by its id alone. */
+/** A tool call of a run with another input is another effect; a command or a call of an agent is identified by its id alone. */
 export function identityOf({
   source,
   id,

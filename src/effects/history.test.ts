@@ -87,7 +87,7 @@ describe("a history", () => {
     expect(history.find("once", send.id)).toMatchObject({ state: "done", attempt: 3 });
   });
 
-  it("treats a tool call with another input as another effect", () => {
+  it("treats a tool call with a different input as a different effect", () => {
     const history = openHistory(systemMachine, cell);
     const call = { source: "run", id: "r1.4.0", attempt: 1 } as const;
     history.start({ ...call, digest: "a" });
@@ -96,7 +96,7 @@ describe("a history", () => {
     expect(history.find("run", "r1.4.0", "b")).toBeUndefined();
   });
 
-  it("knows what was started before a restore", () => {
+  it("shows what was started before a restore", () => {
     const history = openHistory(systemMachine, cell);
     history.start(send);
     const mark = { source: "mission", state: "restored", id: "c1", attempt: 0, position: 0 } as const;

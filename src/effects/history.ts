@@ -107,7 +107,7 @@ export function openHistoryFile(machine: Machine, file: string): EffectHistory {
       const before = history.position();
       history.append({ ...line, state: "started" });
       const known = fold.effects.get(identityOf(line));
-      // Of two lines with the same attempt the first counts, and the owner tells whose it is.
+      // Of two lines with the same attempt the first counts; its `owner` shows which process wrote it.
       if (known === undefined || known.startedAt < before || known.attempt !== line.attempt) return false;
       return JSON.stringify(known.owner) === JSON.stringify(line.owner);
     },

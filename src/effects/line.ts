@@ -39,9 +39,9 @@ export interface HistoryLine {
   readonly epoch?: number | null;
   /** The idempotency key that a tool received, if it is not the id. */
   readonly key?: string;
-  /** Which process started it, in the words of the source. */
+  /** Which process started it, in the format of the source. */
   readonly owner?: JsonObject;
-  /** How it ended, in the words of the source; bounded and without secrets. */
+  /** How it ended, in the format of the source; bounded and without secrets. */
   readonly result?: unknown;
   /** `restored`: the position of the checkpoint; null when only some paths were restored. */
   readonly position?: number | null;
@@ -54,7 +54,7 @@ export function encodeLine(line: HistoryLine): string {
   return `${json.slice(0, -1)},"sum":"${checksum(json)}"}`;
 }
 
-/** Undefined for a line that is torn, damaged or not from here. */
+/** Undefined for a line that is torn, damaged or not from this history. */
 export function decodeLine(text: string): HistoryLine | undefined {
   const sum = SUM.exec(text);
   if (sum === null) return undefined;

@@ -22,7 +22,7 @@ export function effectsAfter(fold: Fold, position: number, before = Number.POSIT
   return toNotes(fold, ({ at, startedAt }) => at >= position && startedAt < before);
 }
 
-/** What the cell does not know because it was restored: the effects between the checkpoint and the last restore. */
+/** Effects that the restored cell does not show: the effects between the checkpoint and the last restore. */
 export function doneSince(fold: Fold): EffectNote[] {
   const last = fold.restores.findLast(({ position }) => position !== null);
   return last === undefined ? [] : effectsAfter(fold, last.position!, last.at);

@@ -1,6 +1,6 @@
 // Where a mission's effect history is: next to its cell, so that a restore of the cell does not change it, and derived from
-// the path of the cell alone, so that every program that works in the cell finds the same file, whatever its environment
-// and configuration are. Read-only.
+// the path of the cell alone, so that every program that works in the cell finds the same file, independent of its environment
+// and configuration. Read-only.
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { isMissionId } from "../cell/mission-id.ts";

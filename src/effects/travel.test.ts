@@ -42,14 +42,14 @@ it("a copy that was torn at any byte is completed", () => {
   }
 });
 
-it("a torn end is not taken along", () => {
+it("a torn last line is not copied", () => {
   appendFileSync(from, '{"torn');
   merge();
   expect(known(to)).toEqual(["one", "two", "three"]);
   expect(openHistoryFile(systemMachine, to).read().damaged).toBe(0);
 });
 
-it("a history that began differently gets the missing lines, and everything counts as later", () => {
+it("a history with another beginning gets the missing lines, and everything counts as later", () => {
   openHistoryFile(systemMachine, to).append({ source: "once", id: "own", attempt: 1, state: "done" });
   const firstLine = readFileSync(from).indexOf("\n") + 1;
   expect(merge(firstLine)).toBe(0);

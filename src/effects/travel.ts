@@ -1,6 +1,6 @@
-// Takes an effect history to another place: into the vault at every checkpoint, into an archive, to a fork or an imported
+// Copies an effect history: into the vault at every checkpoint, into an archive, to a fork or an imported
 // mission, and back next to a cell whose history was lost. The target only grows: it gets the lines that it lacks. A copy
-// into an empty place has the same bytes, so that positions stay valid.
+// to an empty target has the same bytes, so that positions stay valid.
 import { dirname } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import type { Disk } from "../platform/disk.ts";

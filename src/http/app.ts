@@ -1,5 +1,5 @@
 // The Hono app: mounts the route table. Each request passes the checks in this order: Host, Origin, token and its scope,
-// body size; then the handler runs. Knows no sockets; server.ts serves it. Every error is sent as {code, message, hint, details} with the
+// body size; then the handler runs. server.ts connects it to sockets. Every error is sent as {code, message, hint, details} with the
 // status from the error table; of unexpected errors only the message is sent.
 import { type Context, Hono } from "hono";
 import type { Clock } from "../platform/clock.ts";
@@ -46,7 +46,7 @@ export type App = Hono<{ Bindings: Connection }>;
 
 /** A death that is handled later than this makes the pit `degraded`. */
 const DEGRADED_SECONDS = 60;
-/** /health needs no token: it must not cost more than one look at all records per second. */
+/** /health needs no token: all records are read at most once per second for it. */
 const HEALTH_MS = 1000;
 
 function createMemo<T>(clock: Clock, read: () => Promise<T>): () => Promise<T> {

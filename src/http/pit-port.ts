@@ -116,7 +116,7 @@ export function createPitPort(pitContext: PitContext, live?: LiveCheckpoints): P
   };
 }
 
-/** From what changed, where the pit knows it. */
+/** Taken from the dirty set, if the pit has one. */
 async function takeCheckpoint(
   pitContext: PitContext,
   live: LiveCheckpoints | undefined,

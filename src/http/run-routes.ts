@@ -125,7 +125,7 @@ export const RUN_ROUTES: readonly Route[] = [
   }),
   action({
     path: `${RUNS}/{run}/cancel`,
-    summary: "end a run and its child runs; effects in progress become unknown and are named",
+    summary: "end a run and its child runs; effects in progress become unknown and are listed",
     body: shapes.cancelRequest,
     async work(log, { wait_ms: waitMs = 0 }, call) {
       const runs = await cancelRun(log, runOf(call), waitMs);
@@ -166,7 +166,7 @@ export const RUN_ROUTES: readonly Route[] = [
   }),
   action({
     path: `${RUNS}/{run}/retry`,
-    summary: "let a run continue that kept crashing",
+    summary: "allow a run that kept crashing to continue",
     body: shapes.noRequest,
     work: async (log, _, call) => ({ run_id: runOf(call), deaths: await retryRun(log, runOf(call)) }),
   }),

@@ -115,7 +115,7 @@ export async function reviveMission(
   return { outcome: "started", started, stepBackTo: null };
 }
 
-/** A call that matches the user's effect rules is the user's to judge, not the model's. */
+/** The user, not the model, decides about a call that matches the user's effect rules. */
 function refuseUnanswered({ mission, end }: MissionRecord): void {
   const calls = unansweredCalls(end?.open_calls);
   if (calls.length === 0) return;

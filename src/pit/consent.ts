@@ -1,5 +1,5 @@
-// Changes what the user granted a mission (INV-11): settings, resume command, environment. For the next life; a decision
-// that is still pending is made again under the new terms. Write order: environment, record.
+// Changes what the user granted a mission (INV-11): settings, resume command, environment. Applies to the next life; a decision
+// that is still pending is made again with the new settings. Write order: environment, record.
 import type { MissionId } from "../cell/mission-id.ts";
 import { crashPoint } from "../platform/crash-point.ts";
 import { requireRecord } from "./actions.ts";

@@ -71,7 +71,7 @@ export interface PitContextOptions {
 const CHECKPOINT_SLOTS = 4;
 /** Keepers that start at the same time. */
 const START_SLOTS = 8;
-/** A mission that needs longer keeps no other one waiting. */
+/** A slot that is held for longer no longer counts, so that no other mission waits for it. */
 const SLOT_MS = 30_000;
 
 export function openPitContext(options: PitContextOptions): PitContext {
@@ -164,7 +164,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Tells readers of the cell how its mission is doing; a cell that cannot be written is logged. */
+/** Writes the informational status into the cell; a failure is logged. */
 export function noteStatus(
   { machine, config, log }: Pick<PitContext, "machine" | "config" | "log">,
   mission: string,

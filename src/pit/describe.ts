@@ -1,4 +1,4 @@
-// Describes how a life ended and what a mission's agent does now, for status, why, resume notes and alerts. Pure.
+// Describes how a life ended and what a mission's agent is doing, for status, why, resume notes and alerts. Pure.
 import { describeDuration } from "../platform/duration.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { isSettled, type MissionRecord, type RecordedEnd } from "./record/record.ts";

@@ -18,7 +18,7 @@ import type { Started } from "./start/start-agent.ts";
 import { wakePit } from "./supervise/wake-file.ts";
 
 const POLL_MS = 10;
-/** How quickly a caller that waits for the next life notices a stop or a revival by somebody else. */
+/** How quickly a caller that waits for the next life notices a stop or a revival by another process. */
 const WAIT_POLL_MS = 100;
 
 /** Ctrl-C, Ctrl-\ and a service manager's stop. SIGHUP is not: the terminal is gone, but the agent is still wanted. */
@@ -26,7 +26,7 @@ const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGTERM"]
 const FORWARDED: readonly NodeJS.Signals[] = [...STOP_SIGNALS, "SIGHUP", "SIGUSR1", "SIGUSR2"];
 
 export interface SignalRelay extends Disposable {
-  /** Forwards to this process from now on, first the signals received so far; undefined: to nobody. */
+  /** Forwards to this process from now on, starting with the signals received so far; undefined: to no process. */
   to(pid: number | undefined): void;
   /** The last request to end. */
   readonly stop: StopRequest | undefined;
@@ -74,9 +74,9 @@ export function openSignalRelay(clock: Clock, options: RelayOptions = {}): Signa
 
 export interface ForegroundEnd {
   readonly status: number;
-  /** Undefined when somebody else has already revived the agent. */
+  /** Undefined when another process has already revived the agent. */
   readonly record: MissionRecord | undefined;
-  /** Epoch of the life that somebody else has started since. */
+  /** Epoch of the life that another process has started since. */
   readonly revivedAs: number | undefined;
   readonly problem: string | undefined;
 }
@@ -149,7 +149,7 @@ export async function viewLives(
   }
 }
 
-/** Waits until the agent ends and handles the exit, unless somebody else was faster. */
+/** Waits until the agent ends and handles the exit, unless another process was faster. */
 export async function waitForAgent(
   context: PitContext,
   mission: MissionId,
@@ -160,7 +160,7 @@ export async function waitForAgent(
   relay.to(started.life?.agent.pid);
   await started.ended;
   relay.to(undefined);
-  // The next life may already have been started, which is not ours to wait for.
+  // Do not wait for a next life that has already been started.
   const isOurs = () => (readLife(config, mission)?.epoch ?? started.epoch) <= started.epoch;
   while (isOurs() && isKeeperAlive(machine.processes, config, mission)) await machine.clock.sleep(POLL_MS);
   const exit = readExitOf(config, mission, started.epoch);
@@ -180,7 +180,7 @@ export async function waitForAgent(
   };
 }
 
-/** Undefined: nothing more happens in this terminal. A number: somebody else has started that life. */
+/** Undefined: nothing more happens in this terminal. A number: another process has started that life. */
 async function startNextLife(
   context: PitContext,
   mission: MissionId,

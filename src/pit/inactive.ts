@@ -38,7 +38,7 @@ export function createInactiveLookup({ machine, config }: ReadContext): Inactive
       const state = stateOf(record, isKeeperAlive(machine.processes, config, mission));
       return REASONS[state] ?? (state === "none" ? describeIdle(config, mission) : undefined);
     } catch {
-      // A damaged record says nothing; `status` reports it.
+      // A damaged record is no evidence; `status` reports it.
       return undefined;
     }
   };

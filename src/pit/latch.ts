@@ -1,4 +1,4 @@
-// Records what a person asked for: a latch that survives reboots (INV-8). Killing a process must not depend on disk space,
+// Records what the user asked for: a latch that survives reboots (INV-8). Killing a process must not depend on disk space,
 // so a full disk is handled here: the agent is frozen first, because it would take every byte that the reserve frees.
 import { asLazarusError, type LazarusError } from "../platform/errors.ts";
 import { isDiskFull } from "../platform/reserve.ts";

@@ -45,7 +45,7 @@ describe("narrow", () => {
     expect(narrow(all, requested)).toEqual({ values: all, ignored: Object.keys(requested) });
   });
 
-  test("never grants more, whatever is asked for, and asking twice changes nothing", () => {
+  test("never grants more than requested or granted, and applying it twice changes nothing", () => {
     const number = fc.nat(100);
     const values = fc.record(
       {

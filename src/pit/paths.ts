@@ -22,7 +22,7 @@ export function watchDirectory({ run_dir: runDir }: Config): string {
   return join(runDir, "watch");
 }
 
-/** Space that is released when the disk is full, so that what a person commands can still be recorded. */
+/** Space that is released when the disk is full, so that a user's command can still be recorded. */
 export function reserveFile({ run_dir: runDir }: Config): string {
   return join(runDir, "reserve");
 }

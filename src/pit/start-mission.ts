@@ -24,7 +24,7 @@ export interface StartOptions {
   readonly baseline?: boolean;
   /** Start this command although another one is due to be revived. */
   readonly replace?: boolean;
-  /** False: the command is started as it is, without an adapter. */
+  /** False: the command is started unchanged, without an adapter. */
   readonly adapter?: boolean;
   /** The agent's environment, to be kept for its later lives. Default: the context's, and nothing is kept. */
   readonly environment?: Environment | null;

@@ -40,7 +40,7 @@ export interface StopResult {
   readonly checkpoint: string | null;
   /** The checkpoint from before it got SIGTERM; null when there is none. */
   readonly checkpointBefore: string | null;
-  /** Why the checkpoint after its exit failed; the agent is stopped all the same. */
+  /** Why the checkpoint after its exit failed; the agent is stopped anyway. */
   readonly checkpointError: string | null;
   /** SIGKILL was needed. */
   readonly killed: boolean;
@@ -114,7 +114,7 @@ export async function endAgent<T>(
   return await then(result, lock);
 }
 
-/** Written first: whatever fails later, the agent is not revived against the user's command. */
+/** Written first: even if something fails later, the agent is not revived against the user's command. */
 async function latch(
   context: PitContext,
   mission: MissionId,
@@ -191,7 +191,7 @@ function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): 
   });
 }
 
-/** The command that starts a stopped agent. Of an agent whose record was lost, nobody knows the command line. */
+/** The command that starts a stopped agent again; if its record was lost, with a placeholder for the command line. */
 export function startAgainCommand({ mission, command }: MissionRecord): string {
   return command.length === 0 ? `lazarus run ${mission} -- COMMAND` : `lazarus revive ${mission}`;
 }

@@ -1,5 +1,5 @@
 // Unhandled deaths, for /health and the metrics: lives that ended without a checkpoint and a decision, and overdue
-// revivals. Only reads.
+// revivals. Read-only.
 import { isKeeperAlive, readExitOf } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import type { ReadContext } from "./context.ts";

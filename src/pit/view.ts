@@ -1,4 +1,4 @@
-// Missions and their agents as plain data, for status, why and the HTTP API. Only reads.
+// Missions and their agents as plain data, for status, why and the HTTP API. Read-only.
 import { readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { agentPaths } from "../cell/agent-paths.ts";

@@ -107,7 +107,7 @@ export function readUnit(unit: string, run: RunProgram): Readonly<Record<string,
   );
 }
 
-/** Who else starts it again, as a phrase; undefined when nobody does. Claude's daemon marks the sessions that it keeps. */
+/** The other supervisor that restarts it, as a phrase; undefined when there is none. Claude's daemon marks the sessions that it keeps. */
 export function otherSupervisor(pid: number, readEnvironment = environmentOf): string | undefined {
   return readEnvironment(pid).includes("CLAUDE_CODE_SESSION_KIND=bg")
     ? "Claude's own background service"

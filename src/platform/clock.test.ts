@@ -13,7 +13,7 @@ describe("systemClock", () => {
     expect(systemClock.monotonicMs() - before).toBeGreaterThanOrEqual(19);
   });
 
-  it("wakes at once when the signal aborts, or has aborted", async () => {
+  it("wakes immediately when the signal aborts, or has aborted", async () => {
     const controller = new AbortController();
     const sleeping = systemClock.sleep(60_000, controller.signal);
     controller.abort();

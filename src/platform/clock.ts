@@ -6,7 +6,7 @@ export interface Clock {
   nowMs(): number;
   /** Never goes backwards. On Linux it does not advance while the host is suspended. */
   monotonicMs(): number;
-  /** Resolves after `ms`, or at once when the signal aborts. */
+  /** Resolves after `ms`, or immediately when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 

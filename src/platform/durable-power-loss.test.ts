@@ -1,4 +1,4 @@
-// INV-1 as a property: whatever was acknowledged survives every kill and every power loss, at every call, for any
+// INV-1 as a property: everything acknowledged survives every kill and every power loss, at every call, for any
 // order of operations. The disk is simulated; a failure prints the seed and path that replay it.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

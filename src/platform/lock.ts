@@ -17,7 +17,7 @@ export interface LockOwner {
 
 export interface Lock extends Disposable {
   readonly path: string;
-  /** A child process that inherits this descriptor holds the lock, too, and keeps it when this process releases it. */
+  /** A child process that inherits this descriptor also holds the lock, and keeps it when this process releases it. */
   readonly fd: number;
 }
 

@@ -207,7 +207,7 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXa
     for (;;) {
       const size = Number(getxattr(path, name, scratch, scratch.length, ...darwinZero, ...noFollow));
       if (size >= 0) return Buffer.from(scratch.subarray(0, size));
-      // Removed meanwhile, or not readable for this user (trusted.*).
+      // Removed in the meantime, or not readable for this user (trusted.*).
       if (lastCode() !== "ERANGE") return undefined;
       scratch = Buffer.alloc(scratch.length * 4);
     }

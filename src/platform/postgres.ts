@@ -31,7 +31,7 @@ export interface PostgresPool extends AsyncDisposable {
 }
 
 export interface NotifyListener {
-  /** From now on nothing is missed. */
+  /** The channel is being listened to: no later NOTIFY is missed. */
   ready(): void;
   hear(payload: string): void;
 }

@@ -138,7 +138,7 @@ interface Waiting {
 /**
  * Collects the writes of one turn of the event loop into one transaction, so that a thousand concurrent saves need a few
  * fsyncs instead of a thousand. A single writer waits no longer than it would alone. With `clock`, a lock of another
- * process is waited for without blocking the event loop; writes that come meanwhile join the group.
+ * process is waited for without blocking the event loop; writes that arrive in the meantime join the group.
  */
 export function createGroupCommit(database: DatabaseSync, clock?: Clock): GroupCommit {
   let waiting: Waiting[] = [];

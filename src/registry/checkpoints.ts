@@ -1,5 +1,5 @@
 // The registry's index of checkpoints. The vaults are authoritative: every row can be rebuilt from them
-// (snapshot/operations/rebuild-registry.ts). Rows are plain data; this file knows nothing about vaults.
+// (snapshot/operations/rebuild-registry.ts). Rows are plain data; this file does not read vaults.
 import { inTransaction } from "../platform/sqlite.ts";
 import type { Registry } from "./registry.ts";
 

@@ -87,7 +87,7 @@ describe("the event log", () => {
     );
   });
 
-  it("can have two writers at once", () => {
+  it("can have two concurrent writers", () => {
     using one = openRegistry(machine, path);
     using two = openRegistry(machine, path);
     expect([one, two, one, two].map((each) => each.append({ kind: "init", mission: "m" }).seq)).toEqual([

@@ -2,7 +2,7 @@
 import { shellWord } from "../platform/shell-word.ts";
 import type { ServiceUnit } from "./unit.ts";
 
-/** A daemon is started every minute: if it already runs, the second one exits at once. */
+/** A daemon is started every minute: if it is already running, the second one exits immediately. */
 export function cronLine({ name, command, environment, schedule }: ServiceUnit): string {
   const assignments = environment.map(([variable, value]) => shellWord(`${variable}=${value}`));
   const words = [...(assignments.length === 0 ? [] : ["env", ...assignments]), ...command.map(shellWord)];
@@ -12,7 +12,7 @@ export function cronLine({ name, command, environment, schedule }: ServiceUnit):
   return `${daemon ? "*" : `*/${schedule.everyMinutes}`} * * * * ${line.replaceAll("%", "\\%")} # ${name}`;
 }
 
-/** Adds or replaces the line of the unit `name`; removes it when `line` is undefined. Other lines stay as they are. */
+/** Adds or replaces the line of the unit `name`; removes it when `line` is undefined. Other lines are kept. */
 export function editCrontab(crontab: string, name: string, line: string | undefined): string {
   const lines = crontab.split("\n").filter((each) => !each.endsWith(`# ${name}`));
   while (lines.at(-1) === "") lines.pop();

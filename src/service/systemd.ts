@@ -87,7 +87,7 @@ WantedBy=timers.target
 `;
 }
 
-/** systemd accepts no quote, backslash or dollar in the program's own path; then `env` starts the program. */
+/** systemd accepts no quote, backslash or dollar in the program's path; such a program is started through `env`. */
 function systemdCommand(words: readonly string[]): string {
   const plain = /^[^$"'\\]*$/.test(words[0]!);
   return [...(plain ? [] : ["/usr/bin/env"]), ...words].map(systemdWord).join(" ");

@@ -36,7 +36,7 @@ export interface PitUnitRequest {
   readonly program: readonly string[];
   readonly home: string;
   readonly configHome?: string | undefined;
-  /** LAZARUS_HOME and --config, when set: they tell one pit from another. */
+  /** LAZARUS_HOME and --config, when set: they distinguish one pit from another. */
   readonly lazarusHome?: string | undefined;
   readonly configFile?: string | undefined;
   /** The PATH of the installing user, where agents' programs are found. */

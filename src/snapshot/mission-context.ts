@@ -48,7 +48,7 @@ export interface MissionContext {
 
 export type RegistryWriter = Pick<Registry, "database" | "append">;
 
-/** How far an operation is. */
+/** Progress of an operation. */
 export interface Progress {
   /** "storing", "restoring", "verifying" … */
   readonly phase: string;

@@ -3,7 +3,7 @@
 // anchored at the cell. These patterns decide what is secret (INV-7): path-patterns.test.ts pins their meaning.
 import picomatch from "picomatch";
 
-/** Tells whether any pattern matches a path. Callers that have the path's last name pass it along. */
+/** Whether any pattern matches a path. Callers that have the path's last name pass it too. */
 export type Matcher = (path: string, name?: string) => boolean;
 
 const GLOB_CHARACTERS = /[*?[{]/;

@@ -4,7 +4,7 @@ import { createSlots } from "./slots.ts";
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-test("lets a few in, then one for each that leaves, in order", async () => {
+test("grants a few slots, then one for each that is released, in order", async () => {
   const slots = createSlots(createSimulatedClock(), 2, 1000);
   const entered: string[] = [];
   const enter = async (name: string) => {

@@ -1,4 +1,4 @@
-// The worktree of a mission that is a directory outside the cell: whether it is still the one that a human chose. Nothing is
+// The worktree of a mission that is a directory outside the cell: whether it is still the one that the user chose. Nothing is
 // captured from or restored into another directory at the same path (INV-3, INV-11).
 import { lstatSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
@@ -105,7 +105,7 @@ function replaced(mission: string, { path, inode }: WorktreeRecord, now: string)
   );
 }
 
-/** Its files are those of another directory, or of none. */
+/** The checkpoint contains files of another directory, or of none. */
 function earlier(mission: string, { path }: WorktreeRecord, id: string): LazarusError {
   return new LazarusError(
     "WORKTREE_REFUSED",
@@ -184,7 +184,7 @@ export function withEmptyWorktree({ cellRoot, mission, tree, worktree: record }:
 export function refuseStaleWorktree({ config, mission, worktree }: Placed): void {
   const now = readWorktreeRecord(config.missions_root, mission);
   if (JSON.stringify(now) === JSON.stringify(worktree)) return;
-  throw new LazarusError("LOCK_HELD", `the worktree of ${mission} was changed by another command meanwhile`, {
+  throw new LazarusError("LOCK_HELD", `the worktree of ${mission} was changed by another command`, {
     hint: "run the same command again",
   });
 }
@@ -208,7 +208,7 @@ function findHiddenFiles({ cellRoot }: Placed, worktree: string): Flaw[] {
   }
 }
 
-/** Another tool, or the agent, named a directory outside the cell: no human has chosen it. */
+/** Another tool, or the agent, named a directory outside the cell: the user has not chosen it. */
 function findOtherWorktree({ config, mission, cellRoot }: Placed): Flaw[] {
   const { configFile } = pathsBelow(config, cellRoot);
   const reading = readJsonFile(configFile);

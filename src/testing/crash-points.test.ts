@@ -1,4 +1,4 @@
-// Crash points: found in the sources, and armed in sources and bundles alike.
+// Crash points: found in the sources, and armed in both sources and bundles.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -50,7 +50,7 @@ function declareWrites(test: Test): void {
     const { seq, step, leaseUntilMs } = (await journal.readHead("r"))!;
     deepEqual({ seq, step, leaseUntilMs }, { seq: 1, step: 1, leaseUntilMs: 200 });
   });
-  test("an entry is replaced by a later write and read by the write that changed it", async (journal) => {
+  test("a later write replaces an entry; reading after a write returns only entries changed since", async (journal) => {
     await journal.insert(headRow("r"), []);
     const started = entryRow(1, "effect", 0, { state: "started", class: "once", name: "pay", callId: "c" });
     await journal.write(journalWrite("r", 1, [entryRow(1, "response"), started], { sync: "lazy" }));
@@ -122,7 +122,7 @@ function declareLeases(test: Test): void {
 }
 
 function declareNews(test: Test): void {
-  test("followers and owners hear of what another process did", async (journal, place) => {
+  test("followers and owners are notified of changes by another process", async (journal, place) => {
     if (!journal.survives) return;
     await journal.insert(headRow("r"), []);
     await using other = await place.open();
@@ -142,14 +142,14 @@ function declareNews(test: Test): void {
     await signalled;
     equal((await journal.readInbox("r")).length, 1);
   });
-  test("waiting for news ends with its signal", async (journal) => {
+  test("waiting for changes ends when its signal aborts", async (journal) => {
     await journal.insert(headRow("r"), []);
     const abort = new AbortController();
     const waiting = [journal.changed("r", 0, abort.signal), journal.signalled("r", abort.signal)];
     abort.abort();
     await Promise.all(waiting);
   });
-  test("writes of many runs at once are applied one by one; a refused one affects no other", async (journal) => {
+  test("concurrent writes of many runs are applied one by one; a refused one affects no other", async (journal) => {
     const ids = Array.from({ length: 50 }, (_, i) => `r${i}`);
     await Promise.all(ids.map((id) => journal.insert(headRow(id), [entryRow(0, "input")])));
     const verdicts = await Promise.all(
@@ -184,7 +184,7 @@ function declareForks(test: Test): void {
       await journal.write(journalWrite("r", n, [entryRow(n, "response"), entryRow(n, "effect")], { head }));
     }
   };
-  test("a fork shares the steps before it and grows on its own", async (journal) => {
+  test("a fork shares the steps before it and continues independently", async (journal) => {
     await grow(journal);
     const fork = { forkOf: "r", forkStep: 1, step: 1 };
     equal(await journal.insert(headRow("f", { ...fork, forkStep: 9 }), []), false);

@@ -4,7 +4,7 @@ import { begin, claim, type Declare, effect, LEASE_MS, longRun, rejects, texts }
 
 export function declareForks({ describe, test }: Declare): void {
   describe("forks and retention", () => {
-    test("a fork shares earlier steps and continues on its own", async ({ store }) => {
+    test("a fork shares earlier steps and continues independently", async ({ store }) => {
       const owner = await longRun(store, "r1", 5);
       const fork = await store.fork("r1", 3);
       await (await claim(store, fork.runId))!.answer(4, "fork");

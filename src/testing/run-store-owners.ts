@@ -42,7 +42,7 @@ export function declareOwners({ describe, test }: Declare): void {
       assert.equal(await claim(await another("this host"), "r1"), undefined);
       assert.equal((await claim(await another(), "r1"))?.lease.epoch, 2);
     });
-    test("a dead owner on this host is detected at once", async ({ store, processes, another }) => {
+    test("a dead owner on this host is detected immediately", async ({ store, processes, another }) => {
       await begin(store, "r1");
       const other = await another("this host");
       processes.reboot();

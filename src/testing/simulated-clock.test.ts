@@ -59,7 +59,7 @@ describe("simulated clock", () => {
     expect(awake).toBe(true);
   });
 
-  it("wakes an aborted sleeper at once", async () => {
+  it("wakes an aborted sleeper immediately", async () => {
     const clock = createSimulatedClock();
     const controller = new AbortController();
     const sleeping = clock.sleep(1000, controller.signal);

@@ -87,7 +87,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
   });
 
   describe("files", () => {
-    test("finds those of the session, under names that lead back to their paths", () => {
+    test("finds those of the session, under names that map back to their paths", () => {
       const files = adapter.sessionFiles(PLACE, session, reader);
       expect(files.map((file) => file.name)).toEqual(cases.names);
       for (const { path, name: file, kind } of files) {
@@ -192,7 +192,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
     });
 
     test("per run: the files that the arguments name are written", () => {
-      // Below root's home: Gemini CLI reads such a file from nowhere else.
+      // Below root's home: Gemini CLI only reads such a file from there.
       const directory = join("/root", "lazarus", "hooks");
       const setup = adapter.hooks.perRun?.([...COMMAND, name], directory, {});
       if (setup === undefined) return;
@@ -221,7 +221,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
     expect(matches(adapter.unknownSession.patterns)).toBe(meaning === "unknown-session");
   });
 
-  test("the recordings name no machine", () => {
+  test("the recordings contain no machine names", () => {
     for (const golden of existsSync(join(GOLDEN, name)) ? readdirSync(join(GOLDEN, name)) : [])
       for (const { text } of readGolden(name, golden))
         expect(/\/tmp\/|\/root\b|\/work\/|127\.0\.0\.1:\d/.exec(text)?.[0]).toBeUndefined();

@@ -1,4 +1,4 @@
-// Revival of agent CLIs, with a fake one per adapter: after a death the conversation goes on where it stopped, and nothing is
+// Revival of agent CLIs, with a fake one per adapter: after a death the conversation continues where it stopped, and nothing is
 // done twice. Most faults are the same for every agent and are tried with one.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -38,7 +38,7 @@ async function killAt(place: string, agent: string, mission: string, env: Record
   return { book, record };
 }
 
-/** One that was killed in chapter 2 goes on there. One that cannot be resumed is told, and looks at what is there. */
+/** An agent killed in chapter 2 continues there. One that cannot be resumed is told so, and checks the files. */
 function expectNothingTwice(book: Book, agent: string) {
   const { cannotResume } = PROFILES[agent]!;
   expect(book.effects()).toEqual(ONCE);
@@ -77,7 +77,7 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     expectNothingTwice(book, agent);
   });
 
-  it("has not finished when SIGTERM ended it, whatever its exit code is", async () => {
+  it("has not finished when SIGTERM ended it, with any exit code", async () => {
     const book = world.book(agent, `${agent}-term`, { FAKE_PAUSE: "1:response" });
     await book.start();
     process.kill(await book.paused(), "SIGTERM");
@@ -138,7 +138,7 @@ describe("a failure of the provider", () => {
     expect(await book.ended()).toMatchObject({ end: { kind: "departure" }, revivals_ms: [] });
     expect(waits.map((ms) => Math.round(ms / 10_000) >= 1 && ms <= 300_000)).toEqual(waits.map(() => true));
     expect(book.effects()).toEqual(ONCE);
-    // One request per life until it works: the conversation goes on, nothing is asked twice.
+    // One request per life until it works: the conversation continues, and no request is repeated.
     expect(book.asked()).toEqual(["1", "2", "2", "2", "2", "3", "done"]);
   });
 
@@ -156,7 +156,7 @@ describe("a failure of the provider", () => {
       expect(ended).toMatchObject({ class: "quota", quota_reset_ms: null });
       const waitMs = decision!.at_ms! - decision!.decided_ms;
       expect(Math.abs(waitMs - minutes * 60_000)).toBeLessThanOrEqual(minutes * 12_000);
-      expect(book.why()).toContain("its reset is not known: retry");
+      expect(book.why()).toContain("reset time unknown: retry");
       await book.revive();
     }
     expect((await book.finish()).end?.kind).toBe("departure");
@@ -178,7 +178,7 @@ describe("a failure of the provider", () => {
 });
 
 describe("a session", () => {
-  it("that the CLI does not know is replaced once, and then the usual limits apply", async () => {
+  it("that the CLI does not have is replaced once, and then the usual limits apply", async () => {
     const book = world.book("claude", "unknown", { FAKE_PAUSE: "2:file" });
     const real = readFileSync(join(world.bin, "claude"), "utf8").split("\n")[1];
     const own = join(world.directory, "forgetful");
@@ -196,7 +196,7 @@ describe("a session", () => {
     expect(book.why()).toContain(`started over with a new conversation of claude: claude does not know`);
   });
 
-  it("that the user names and the CLI does not know is not replaced without asking", async () => {
+  it("that the user names and the CLI does not have is not replaced without asking", async () => {
     const book = world.book("claude", "mistyped");
     const nobody = "0b0c1d2e-9999-4222-8333-444455556666";
     await book.start({ command: ["claude", "-p", "go on", "--resume", nobody] });
@@ -304,7 +304,7 @@ describe("a transcript", () => {
     expect(book.effects()).toEqual(ONCE);
   });
 
-  it("that lost its end when its agent died is put back from an earlier copy", async () => {
+  it("that was truncated when its agent died is put back from an earlier copy", async () => {
     const book = world.book("claude", "power-cut", { FAKE_PAUSE: "3:response" });
     await book.start();
     const pid = await book.paused();
@@ -318,7 +318,7 @@ describe("a transcript", () => {
     expect(book.effects()).toEqual(ONCE);
   });
 
-  it("goes back with the files on a restore, and forward with an undo", async () => {
+  it("is restored with the files, and brought back by an undo", async () => {
     const book = world.book("claude", "back", { FAKE_PAUSE: "1:result" });
     await book.start();
     await book.paused();
@@ -341,7 +341,7 @@ describe("a transcript", () => {
   });
 });
 
-it("a call that the user's rules name asks, and its answer reaches the model", async () => {
+it("a cut-off call that matches the user's rules asks, and the answer reaches the model", async () => {
   const { book, record } = await killAt("2:effect", "claude", "publish", { FAKE_OUTBOX: "publish-it" });
   expect(record).toMatchObject({ end: { open_calls: [{ marked: true }] }, decision: { action: "ask" } });
   expect(book.why()).toContain("lazarus revive publish --call not-done");

@@ -1,4 +1,4 @@
-// `lazarus claude …`, `lazarus shell-init`, `lazarus effects`: one more word, and nothing else changes.
+// `lazarus claude …`, `lazarus shell-init`, `lazarus effects`: the agent's command line works unchanged after `lazarus`.
 import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -53,7 +53,7 @@ describe("lazarus claude", () => {
     expect(world.run(["why", "app"]).stdout).toContain("authentication failed");
   });
 
-  it("passes commands without a conversation on, untouched", () => {
+  it("passes commands without a conversation on unchanged", () => {
     const own = join(world.directory, "plain");
     mkdirSync(own);
     chmodSync(world.write("plain/claude", '#!/bin/sh\necho "$@" in "$PWD"; exit 7\n'), 0o755);

@@ -193,7 +193,7 @@ describe("an invalid heartbeat file", () => {
       },
     ],
     [
-      "a FIFO that nobody writes to",
+      "a FIFO without a writer",
       () => {
         rmSync(heartbeat());
         spawnSync("mkfifo", [heartbeat()]);

@@ -1,5 +1,5 @@
-// Commands typed inside a protected directory or a cell: the mission can be left out or written as `.`, and paths are typed
-// as they are seen from there.
+// Commands typed inside a protected directory or a cell: the mission can be omitted or written as `.`, and paths are
+// relative to the current directory.
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.dispose]());
 
 describe("the mission", () => {
-  it("can be left out where nothing else is required", async () => {
+  it("can be omitted where nothing else is required", async () => {
     const { checkpoints } = JSON.parse(await must(project, "checkpoints", "--json"));
     expect(checkpoints).toHaveLength(1);
     expect(await must(join(project, "src"), "ls")).toContain("worktree/");

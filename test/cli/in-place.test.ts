@@ -1,5 +1,5 @@
 // The commands for a directory in place: protect, release, run --here and --in, init --worktree; what is refused, and what an
-// agent in an unprotected directory is told.
+// warnings about an agent in an unprotected directory.
 import {
   chmodSync,
   existsSync,
@@ -120,13 +120,13 @@ describe("run in place", () => {
     expect(world.run(["restore", "cwd", baseline!.checkpoint_id]).exit).toBe(0);
     expect(readdirSync(world.cwd)).toEqual([".env"]);
     expect(readFileSync(join(world.cwd, ".env"), "utf8")).toBe("KEY=1");
-    // The same mission again, without a word about the directory.
+    // The same mission again, without a message about the directory.
     const second = world.run(["run", "--here", "--", "true"]);
     expect(second.exit, second.stderr).toBe(0);
     expect(second.stderr).not.toContain("is now the worktree");
   });
 
-  it("--in names the mission or the directory does", () => {
+  it("--in takes the mission's name, or the directory's by default", () => {
     mkdirSync(world.path("a"));
     mkdirSync(world.path("b"));
     expect(world.run(["run", "m", "--in", world.path("a"), "--", "pwd"]).stdout).toBe(`${world.path("a")}\n`);
@@ -179,7 +179,7 @@ describe("run in place", () => {
     expect(world.run(["run", "m", "--", "pwd"]).stdout).toBe(`${world.path("moved")}\n`);
   });
 
-  it("keeps at-most-once commands done after a restore: their history is the mission's", () => {
+  it("does not repeat at-most-once commands after a restore, because their history is not restored", () => {
     const once = 'lazarus flow once -w w --key k -- sh -c "echo sent >>../sent"';
     const start = "lazarus flow start -w w --agent a --idempotency i --step s";
     expect(world.shell(`${start} && lazarus protect . && ${once}`).exit).toBe(0);

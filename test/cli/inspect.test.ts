@@ -1,4 +1,4 @@
-// ls, cat, versions, find and grep: looking into checkpoints without restoring them. The files that a checkpoint should have
+// ls, cat, versions, find and grep: reading checkpoints without restoring them. The files that a checkpoint should have
 // are kept in the test as plain values.
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, symlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";

@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => world[Symbol.dispose]());
 
 const SETTINGS = "user/.claude/settings.json";
-/** With an indent and a key order of its own, and no final newline. */
+/** With an unusual indent and key order, and no final newline. */
 const OWN =
   '{\n    "model": "opus",\n    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}\n}';
 const read = () => readFileSync(world.path(SETTINGS), "utf8");
@@ -122,7 +122,7 @@ describe("other agents", () => {
     expect(existsSync(world.path(path))).toBe(false);
   });
 
-  it("does not replace somebody else's hook", async () => {
+  it("does not replace the user's own hook", async () => {
     world.write("user/.cline/hooks/PreToolUse", "#!/bin/sh\nmine\n");
     const { exit, stderr } = await world.call(["install", "cline"]);
     expect([exit, stderr]).toEqual([78, expect.stringContaining("was not written by Lazarus")]);

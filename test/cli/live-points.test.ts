@@ -1,4 +1,4 @@
-// Live points in the list of checkpoints: folded, unless something distinguishes them.
+// Live points in the list of checkpoints: folded, unless they have a message or mark.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

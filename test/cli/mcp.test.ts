@@ -93,7 +93,7 @@ it("returns a file without our messages, and restores its mode", async () => {
 });
 
 describe("refuses", () => {
-  it("to restore everything, with the command for a person", async () => {
+  it("to restore everything, and names the command for a human", async () => {
     await document("checkpoint");
     for (const path of ["", ".", "..", "../state/heartbeat.json", "/etc/passwd"]) {
       const answer = await call("restore_file", { path, checkpoint: "latest" });

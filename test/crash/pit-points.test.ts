@@ -15,7 +15,7 @@ const ALL = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit"))
 /** Passed by the commands, never by a pit. */
 const STOP_POINTS = ALL.filter((name) => name.startsWith("pit.stop."));
 const SET_POINTS = ALL.filter((name) => name.startsWith("pit.set."));
-/** Passed only for an agent whose conversation Lazarus knows. */
+/** Passed only for an agent with an adapter. */
 const SESSION_POINTS = ALL.filter((name) => name.endsWith(".session"));
 const SPECIAL = new Set([...STOP_POINTS, ...SET_POINTS, ...SESSION_POINTS]);
 const POINTS = ALL.filter((name) => !SPECIAL.has(name));
@@ -53,7 +53,7 @@ test.each(POINTS)("killed at %s", async (point) => {
   expect(agents()).toEqual([world.life("m1").agent.pid]);
 });
 
-test.each(SESSION_POINTS)("killed at %s: the conversation goes on", async (point) => {
+test.each(SESSION_POINTS)("killed at %s: the conversation continues", async (point) => {
   const bin = installFakes(join(world.directory, "agents"), "claude");
   const traces = join(world.directory, "traces");
   mkdirSync(traces);

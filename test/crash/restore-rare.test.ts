@@ -32,7 +32,7 @@ it("killed while it moves new writes of an agent aside: they are kept, and the r
   expect(await killAt("snapshot.restore.journalled", ref.id)).toBe("SIGKILL");
   for (const name of ["a", "b"]) {
     world.write(`worktree/${name}`, `${name}: in no checkpoint`);
-    // Later than the safety checkpoint, whatever the file system's clock.
+    // Later than the safety checkpoint by any file system's clock.
     fs.utimesSync(world.path(`worktree/${name}`), 2e9, 2e9);
   }
   expect(await killAt("snapshot.restore.set-aside", ref.id)).toBe("SIGKILL");

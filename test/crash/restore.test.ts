@@ -36,7 +36,7 @@ const ELSEWHERE = new Set([
   ...withPrefix("snapshot.restore.worktree-"),
   ...withPrefix("snapshot.restore.to-"),
 ]);
-/** Passed once for each path, so killed at the second pass, too. */
+/** Passed once for each path, so also killed at the second pass. */
 const REPEATED = /\.(placed|removed|cleared|directory-made|directory-finished|adjusted)$/;
 
 let template: string;

@@ -298,7 +298,7 @@ describe("between an agent's steps", () => {
 });
 
 describe("list --json", () => {
-  it("has the real path in `file`, whatever fields a flow contains", () => {
+  it("has the real path in `file`, even if the flow has such a field", () => {
     using world = createWorld();
     run(world, START);
     const path = `${world.cwd}/memory/checkpoints/report.json`;

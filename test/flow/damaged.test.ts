@@ -129,7 +129,7 @@ describe("a bad file", () => {
     expect(fixture.read("report").status).toBe("in_progress");
   });
 
-  it("in quarantine blocks a start, too: it may be unfinished work", async () => {
+  it("in quarantine also blocks a start: it may be unfinished work", async () => {
     using fixture = await fixtureWithHealthy();
     const me = fixture.owner();
     await startFlow(fixture.workspace, REPORT, { me });

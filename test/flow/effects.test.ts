@@ -1,4 +1,4 @@
-// At-most-once commands of a flow in a cell: the records go back with the cell, the effect history does not (INV-5).
+// At-most-once commands of a flow in a cell: the records are restored with the cell, the effect history is not (INV-5).
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -85,7 +85,7 @@ describe("after a restore to a checkpoint from before it ran", () => {
     expect(world.mails()).toBe(1);
   });
 
-  it("a start without a pid file does not prove that the command never began", async () => {
+  it("a start without a pid file does not prove that the command never started", async () => {
     using world = await createMailWorld();
     const words = ["flow", "once", "-w", "report", "--key", "send", "--root", world.root, "--", "true"];
     const options = { cwd: world.cwd, env: world.env, crashAt: "flow.once.command-ended" };
@@ -123,7 +123,7 @@ describe("without a restore", () => {
       const killed = await runLine([...words, ...command], { ...options, crashAt: `${point}#${nth}` });
       expect(killed.signal, killed.stderr).toBe("SIGKILL");
       const sent = world.mails();
-      // Whether or not the cell goes back: at most one mail, and never a silent second one.
+      // With or without a restore: at most one mail, and never a silent second one.
       if (nth === 1) await world.lazarus(`restore m1 ${world.checkpoint}`);
       const { exit } = await world.call([...words, ...command]);
       expect(world.mails()).toBeLessThanOrEqual(nth === 1 ? 1 : sent + 1);

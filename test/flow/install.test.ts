@@ -40,7 +40,7 @@ describe("the section in AGENTS.md", () => {
     return change.text;
   };
 
-  it("is added once, refreshed, and removed byte for byte, whatever else the file contains", () => {
+  it("is added once, refreshed, and removed byte for byte, with any other content", () => {
     fc.assert(
       fc.property(rest, (text) => {
         const added = textOf(withSection(text));

@@ -173,7 +173,7 @@ describe("secrets in the output of a command", () => {
 });
 
 describe("a command whose pid file cannot be written", () => {
-  it("never began, so there is no outcome", async () => {
+  it("never started, so there is no outcome", async () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-command-"));
     try {
       const run = (pidFile: string, line: string) =>

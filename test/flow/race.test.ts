@@ -15,7 +15,7 @@ async function started(fixture: Fixture): Promise<void> {
   expect(code).toBe(0);
 }
 
-/** Fifty owners that all live: each racer acts under a name of its own. */
+/** Fifty live owners: each racer has its own name. */
 async function race(fixture: Fixture): Promise<{ winners: number; losers: number }> {
   const endings = await Promise.all(
     Array.from({ length: RACERS }, (_, i) =>

@@ -44,7 +44,7 @@ async function ask(token: string, method: string, path: string): Promise<[number
   return [response.status, code];
 }
 
-/** Whether a token passes the check of the route, whatever the handler answers. */
+/** Whether a token passes the check of the route, regardless of the handler's response. */
 async function isAllowed(token: string, route: Route, mission: string): Promise<boolean> {
   const [, code] = await ask(token, route.method, route.path.replace("{mission}", mission));
   return code !== "SCOPE_REFUSED" && code !== "TOKEN_REFUSED";

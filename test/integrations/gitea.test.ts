@@ -328,7 +328,7 @@ describe("the webhook over HTTP", () => {
     expect(await deliver(payload)).toMatchObject({ status: 409 });
   });
 
-  /** Signed deliveries about one issue, in order; returns what became of each. */
+  /** Sends signed deliveries about one issue, in order; returns the outcome of each. */
   const history = async (...deliveries: readonly Record<string, unknown>[]) => {
     const outcomes: unknown[] = [];
     for (const [n, payload] of deliveries.entries()) {

@@ -42,7 +42,7 @@ describe("an agent in the foreground", () => {
     expect(world.state("m1")).toBe("stopped");
   });
 
-  it("knows its mission, epoch and cell", () => {
+  it("has its mission, epoch and cell in its environment", () => {
     const { stdout } = world.run([
       "run",
       "m1",

@@ -90,7 +90,7 @@ it("counts, saves and reports what the watch missed, and walks that cell from th
   );
   expect(alerts()).toMatchObject([{ mission: "m1", data: { action: "missed" } }]);
   expect(live.isWatched(M1)).toBe(false);
-  // Walks are no audits of a watch that is not relied on.
+  // Walks do not count as audits while the watch is not trusted.
   writeFileSync(at("sub/again"), "1");
   lost.add("worktree/sub/again");
   await takePoint();
@@ -98,7 +98,7 @@ it("counts, saves and reports what the watch missed, and walks that cell from th
   expect(live.unseen).toEqual({ missed: 2, invisible: 0 });
 });
 
-it("counts a write through a name outside the cell apart, and goes on watching", async () => {
+it("counts a write through a name outside the cell separately, and keeps watching", async () => {
   const outside = join(server.directory, "outside");
   linkSync(at("old"), outside);
   await takePoint();

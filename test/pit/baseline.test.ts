@@ -1,5 +1,5 @@
 // The baseline (INV-10): a checkpoint from before an agent's first life, so that even an agent that deletes its own cell
-// can be undone; and hints that lead somewhere when there is nothing to restore.
+// can be undone; and useful hints when there is nothing to restore.
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -60,7 +60,7 @@ describe("the baseline", () => {
 });
 
 describe("a mission whose cell and checkpoints are gone", () => {
-  it("is told to start over, by every command that could bring it back", async () => {
+  it("every command that could restore it says how to start over", async () => {
     world.run(["run", "m1", "--no-baseline", ...DELETES_ITS_CELL]);
     rmSync(join(world.home, "vault"), { recursive: true, force: true });
     for (const words of [

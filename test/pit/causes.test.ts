@@ -1,4 +1,4 @@
-// Causes come from evidence: what the kernel says first, words in the output only where they can be believed.
+// Causes of an end: what the kernel reports comes first, output only counts if the agent itself failed.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -30,7 +30,7 @@ function fakeAgent(name: string, script: string): string[] {
 }
 
 describe("words in the output", () => {
-  it("mean nothing when a signal ended the agent, or when no pattern of its own reports them", async () => {
+  it("are ignored when a signal ended the agent, or when no pattern for it matches", async () => {
     configure({ max_revivals_per_hour: 0 });
     await world.openPit();
     const words = "echo 'PASS test/rate-limit.test.ts (resets after 7 days)'; echo 'usage limit reached'";
@@ -49,7 +49,7 @@ describe("words in the output", () => {
     expect((await world.call(["why", "disk"])).stdout).not.toContain("disk full");
   });
 
-  it("of the agent's adapter or of the human's config decide about a failure of its own", async () => {
+  it("that match a pattern of the adapter or the user's config classify a failure", async () => {
     configure({
       quota_patterns: ["budget spent, back in (.*)"],
       auth_patterns: ["^key refused"],
@@ -149,7 +149,7 @@ describe("a stall", () => {
     await waitForStall("m1");
   });
 
-  it("is not silence: what counts is what the kernel sees of all processes of the life", async () => {
+  it("is not mere silence: activity of any process of the life counts", async () => {
     configure({ grace_seconds: 1 });
     const cwd = join(world.directory, "elsewhere");
     mkdirSync(cwd);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { SEED } from "../seed.ts";
 import { chaosRounds } from "./chaos-rounds.ts";
 
-test("a harmless agent lives on among hostile ones, and no promise breaks", async ({ annotate }) => {
+test("a harmless agent survives among hostile ones, and every guarantee holds", async ({ annotate }) => {
   const tally = await chaosRounds(20, SEED);
   await annotate(JSON.stringify(tally));
   expect(tally).toMatchObject({ overlaps: [], missingCheckpoints: [], hijacked: false, leftovers: 0 });

@@ -64,7 +64,7 @@ describe("an agent that rewrites its own config", () => {
     await world.until("the resume command", () => world.log("m2") === "resumed abc-123 2\n");
   });
 
-  it("cannot make an option of its session", async () => {
+  it("cannot pass an option as its session", async () => {
     await world.openPit();
     const evil = `echo '{"session_id": "--dangerously-skip-permissions"}' > "$LAZARUS_CELL/state/session.json"`;
     const script = `echo "started $LAZARUS_EPOCH"; test $LAZARUS_EPOCH = 2 && exec sleep 600; ${evil}; exit 1`;
@@ -78,7 +78,7 @@ describe("an agent that rewrites its own config", () => {
 });
 
 describe("a cell from elsewhere", () => {
-  it("brings data, never consent", async () => {
+  it("gets its data, but no permissions", async () => {
     await world.call(["init", "m1"]);
     const cell = { mission_id: "m1", pit: { revive: "yes" }, resume_command: ["sh", "-c", "echo evil"] };
     writeFileSync(cellFile("m1"), JSON.stringify(cell));
@@ -103,7 +103,7 @@ describe("a cell from elsewhere", () => {
 describe("lazarus set", () => {
   const granted = (mission: string) => world.record(mission).settings;
 
-  it("changes what is granted; a question that is open is decided again", async () => {
+  it("changes what is granted; a pending question is decided again", async () => {
     await world.openPit();
     const script = "echo life $LAZARUS_EPOCH; test $LAZARUS_EPOCH = 2 && exec sleep 600; exit 1";
     await world.call(["run", "m1", "-d", ...sh(script)]);
@@ -136,7 +136,7 @@ describe("lazarus set", () => {
     ]);
     await world.call(["set", "m1", "stall_seconds=60", "grace_seconds=1"]);
     const { stdout, stderr } = await world.call(["set", "m1", "--unset", "grace_seconds"]);
-    expect(stderr).toContain("the pit uses the settings from now on");
+    expect(stderr).toContain("the settings apply now");
     expect(stdout).toMatch(
       /^command = \["sh","-c","exit 1"\]\nresume_command = \["agent","--resume","\{session\}"\]\nquota_patterns = \["full \(\.\*\)"\]\nstall_seconds = 60\nrevive = no\nenvironment: \d+ variables\n$/,
     );
@@ -185,7 +185,7 @@ describe("the environment of the first life", () => {
   const show = 'echo "$LAZARUS_EPOCH $API_KEY $OTHER"; test $LAZARUS_EPOCH = 2 && exec sleep 600; exit 1';
   const mine = { env: { API_KEY: KEY, OTHER: "x y" } };
 
-  it("is that of a revival by a pit that has another one", async () => {
+  it("is used for a revival by a pit with another environment", async () => {
     await world.openPit();
     const { stderr } = world.run(["run", "m1", "-d", "--revive", "yes", ...sh(show)], mine);
     expect(stderr).toMatch(/^keeping \d+ environment variables for revivals, outside the cell; /m);

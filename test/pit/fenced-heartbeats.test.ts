@@ -71,7 +71,7 @@ describe.each(moments)("a new life that starts %s %s", (place, call) => {
   });
 });
 
-it("a heartbeat that the keeper wrote is no activity of the agent", () => {
+it("a heartbeat that the keeper wrote does not count as activity of the agent", () => {
   const { config, state } = world();
   const seconds = 2_000_000_000;
   writeFileSync(join(state, "heartbeat.json"), JSON.stringify({ timestamp: seconds }));

@@ -137,7 +137,7 @@ describe("from the command line", () => {
     expect(world.record("m1").end).toMatchObject({ class: "quota", exit_code: 3, leftovers: 0 });
   });
 
-  it("nobody reads its stderr any more: it works on, and the log has what it prints", async () => {
+  it("it keeps working when its stderr is closed, and the log has its output", async () => {
     configure({ quota_patterns: ["^budget spent"] });
     const script = "echo begun >&2; read line; echo 'on and on' >&2; echo done > done; exit 5";
     const { child, texts, closed } = open("run", "m1", "--revive", "no", ...sh(script));

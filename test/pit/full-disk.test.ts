@@ -1,4 +1,4 @@
-// A runaway agent has filled the disk of the home: people can still stop and pause it, and are told.
+// A runaway agent has filled the disk of the home: the user can still stop and pause it, and gets an alert.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ function mountSmallDisk({ skip }: TestContext): void {
   writeFileSync(join(world.home, "config.json"), JSON.stringify({ alerts: { command } }));
 }
 
-/** Takes every byte that becomes free, until it is stopped. In the cell, so that a checkpoint needs space, too. */
+/** Takes every byte that becomes free, until it is stopped. In the cell, so that a checkpoint needs space too. */
 const RUNAWAY = 'while :; do head -c 65536 /dev/urandom >> "$0" 2>/dev/null; done';
 const filler = () => join(world.missions, "m1", "worktree", "filler");
 const isFull = () => spawnSync("df", [world.home], { encoding: "utf8" }).stdout.includes("100%");

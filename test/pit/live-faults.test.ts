@@ -28,7 +28,7 @@ async function expectSaved({ walks = false } = {}): Promise<void> {
   expect(await lab.differences()).toEqual([]);
 }
 
-it("50,000 files that are created at once", async () => {
+it("50,000 files that are created in a burst", async () => {
   const script = `for (let i = 0; i < 50000; i += 1) {
     if (i % 100 === 0) fs.mkdirSync("many/" + i, { recursive: true });
     fs.writeFileSync("many/" + (i - (i % 100)) + "/" + i, "" + i);
@@ -70,7 +70,7 @@ it("a directory that is deleted and recreated, as another kind of file in betwee
   await expectSaved();
 });
 
-it("a bind mount that comes and goes", async () => {
+it("a bind mount that is added and removed", async () => {
   const other = join(lab.outside, "other");
   fs.mkdirSync(other);
   fs.writeFileSync(join(other, "mounted"), "1");
@@ -150,7 +150,7 @@ it("a clock that jumps by a day", async () => {
   }
 });
 
-it("a capture that fails: the next one has its changes, too", async () => {
+it("a capture that fails: the next one includes its changes", async () => {
   const { vault } = lab.context.openMission("m1" as never);
   fs.writeFileSync(vault.journalFile, "damaged");
   fs.writeFileSync(at("a/new"), "1");

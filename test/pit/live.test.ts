@@ -1,4 +1,4 @@
-// Live points (INV-10): what an agent did a moment ago is in a checkpoint, whatever is killed.
+// Live points (INV-10): recent work is in a checkpoint, no matter which process is killed.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ const worktree = (mission: string) => join(world.missions, mission, "worktree");
 const status = (mission: string) => JSON.parse(world.run(["status", mission, "--json"]).stdout).missions[0];
 
 describe("while an agent works, the pit", () => {
-  it("saves what it wrote after a quiet moment, and says whether anything is unsaved", async () => {
+  it("saves what it wrote after a quiet moment, and reports whether anything is unsaved", async () => {
     configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
@@ -76,7 +76,7 @@ describe("while an agent works, the pit", () => {
     expect(live("m1").length).toBe(before);
   });
 
-  it("takes none when they are switched off, and some when they are switched on again", async () => {
+  it("takes no points while they are switched off", async () => {
     configure({ quiet_seconds: 0.1 });
     world.run(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.3; done")]);
     expect(world.run(["set", "m1", "live", "off"]).exit).toBe(0);
@@ -124,7 +124,7 @@ describe("while an agent works, the pit", () => {
     expect(live("m1").length).toBe(before + 1);
   });
 
-  it("says what is unsaved where its share of the time delays a point", async () => {
+  it("reports what is unsaved when its share of the time delays a point", async () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: 0.2, protect_share: 0.000001 });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
@@ -137,7 +137,7 @@ describe("while an agent works, the pit", () => {
     );
   });
 
-  it("saves at once when a hook reports the end of a turn, or announces a command that deletes files", async () => {
+  it("saves immediately when a hook reports the end of a turn, or announces a command that deletes files", async () => {
     configure({ quiet_seconds: FAR, protect_within_seconds: FAR, protect_share: 1 });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
@@ -146,7 +146,7 @@ describe("while an agent works, the pit", () => {
       world.run(["hook", "mybot", JSON.stringify(event)], {
         env: { LAZARUS_MISSION: "m1", LAZARUS_EPOCH: String(epoch) },
       });
-    // The first point is due at once, too.
+    // The first point is also due immediately.
     hook({ kind: "turn-end" });
     await world.until("a first point", () => status("m1").live?.unsaved_since_ms === null);
     writeFileSync(join(worktree("m1"), "one"), "1\n");

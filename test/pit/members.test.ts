@@ -1,4 +1,4 @@
-// Which processes belong to a life is what the kernel says, whatever names, paths and files say (INV-4).
+// The kernel decides which processes belong to a life, not names, paths or files (INV-4).
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -71,7 +71,7 @@ describe.each(USERS)("for %s", (_, as) => {
     expect(world.record("m1").end.leftovers).toBeGreaterThanOrEqual(2);
   });
 
-  it("a deleted lock file does not make a healthy agent dead", async () => {
+  it("a healthy agent whose lock file was deleted does not count as dead", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")], as);
     const { agent } = world.life("m1");
     rmSync(agents("life.lock"));
@@ -79,7 +79,7 @@ describe.each(USERS)("for %s", (_, as) => {
     expect(world.run(["why", "m1"], as).stdout).toContain(`m1 is running (process ${agent.pid})`);
     expect(world.run(["revive", "m1"], as).stderr).toContain("already running");
     expect(world.run(["run", "m1", "-d", ...sh("exec sleep 600")], as).exit).toBe(10);
-    // Nor does a new file with its name, which nobody has locked.
+    // Nor does a new, unlocked file with its name.
     writeFileSync(agents("life.lock"), "");
     expect(world.state("m1")).toBe("running");
     expect(world.run(["run", "m1", "-d", ...sh("exec sleep 600")], as).exit).toBe(10);
@@ -105,7 +105,7 @@ it("the next pit adopts an agent whose lock file was deleted", async () => {
   await world.until("life 2 of m1", () => world.life("m1").epoch === 2);
 });
 
-it("an orphan that takes the life lock does not pass for the keeper", async ({ skip }) => {
+it("an orphan that takes the life lock is not mistaken for the keeper", async ({ skip }) => {
   if (world.shell("command -v flock").exit !== 0) skip("flock is not installed");
   const waiting = join(world.directory, "waiting");
   const take = `setsid sh -c 'echo $$ > "${waiting}"; exec flock "${agents("life.lock")}" sleep 600'`;
@@ -134,7 +134,7 @@ it("in a control group, an orphan is found without session and environment", asy
 });
 
 describe("an agent that exits while its keeper is stopped", () => {
-  /** The agent is a zombie, and nobody has recorded how it ended. */
+  /** The agent is a zombie, and its end is not recorded. */
   const exitUnderStoppedKeeper = async () => {
     const stop = "kill -STOP $PPID; until grep -q ' T ' /proc/$PPID/stat; do sleep 0.01; done; exit 3";
     await world.call(["run", "m1", "-d", ...sh(stop)]);

@@ -1,4 +1,4 @@
-// `lazarus checkpoint` through the running pit, and by itself where the pit cannot take it: the same output, exit code and files.
+// `lazarus checkpoint` through the running pit, and without it where the pit cannot take it: the same output, exit code and files.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ async function checkpointByPit(...words: string[]) {
   return result;
 }
 
-/** What a command without a pit would report: an environment that the pit does not have is a reason to do it alone. */
+/** What a command without a pit would report: with an environment that differs from the pit's, the command takes it itself. */
 function checkpointAlone(...words: string[]) {
   const env = { XDG_CONFIG_HOME: join(world.directory, "other") };
   const { exit, stdout, stderr } = world.run(["checkpoint", "m1", "--json", ...words], { env });
@@ -117,7 +117,7 @@ describe("through the pit", () => {
   it("nothing is left unsaved", async () => {
     writeFileSync(worktree("file"), "x");
     await checkpointByPit();
-    // The pit itself may have written to the cell meanwhile, about the agent that has just been started.
+    // The pit itself may have written to the cell in the meantime, about the agent that has just been started.
     await world.until("nothing unsaved", () => {
       return status().live.unsaved_since_ms === null || checkpoint().exit !== 0;
     });
@@ -125,7 +125,7 @@ describe("through the pit", () => {
   });
 });
 
-describe("by itself, when the pit", () => {
+describe("without the pit, when it", () => {
   const takesItAlone = () => {
     writeFileSync(worktree("file"), `${process.hrtime.bigint()}`);
     expect(checkpoint()).toMatchObject({ exit: 0, document: { outcome: "captured" } });

@@ -40,7 +40,7 @@ it("one of five concurrent revivals starts the agent, the others find it running
   expect(sleepers()).toEqual([world.life("m1").agent.pid]);
 });
 
-it("concurrent stops and revivals end in the state that the record says", async () => {
+it("concurrent stops and revivals end in the recorded state", async () => {
   await world.openPit();
   world.run(["run", "m1", "-d", "--revive", "yes", "--", "sleep", "777"]);
   const codes = runConcurrently(

@@ -1,4 +1,4 @@
-// A restore and an agent never meet in one cell: under a live agent it is refused, and no agent starts in a cell that is
+// A restore is refused under a live agent, and no agent starts in a cell that is
 // half restored.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

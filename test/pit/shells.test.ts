@@ -98,7 +98,7 @@ describe.concurrent.each(SHELLS.map((words) => [words.join(" "), words] as const
     expect(existsSync(join(directory, "log.2"))).toBe(false);
   });
 
-  it("gives an agent a terminal, and knows how it ended", async (test) => {
+  it("gives an agent a terminal, and records how it ended", async (test) => {
     const { directory, keep, read } = createKeeper(shell, test);
     const options = { hasTerminal: true };
     expect(await keep('tty; stty size; echo "$$ $n $LAZARUS_EPOCH"; exit 7', options)).toBe(7);

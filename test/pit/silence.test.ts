@@ -1,4 +1,4 @@
-// What readers of a cell are told: an alert and a checkpoint when a cell without an agent goes silent, `status` in
+// Status of cells: an alert and a checkpoint when a cell without an agent goes silent, `status` in
 // mission.json, the lines of daemon.log, and a scan that agrees with `status`.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -111,7 +111,7 @@ describe("a finished mission", () => {
     expect((await world.call(["status", "--json"])).stdout).toContain('"state":"finished"');
   });
 
-  it("is stale again for a crashed agent that nobody has handled", async () => {
+  it("is stale again for a crashed agent that has not been handled", async () => {
     world.run(["run", "m1", "--", "sh", "-c", "exit 3"]);
     age(1e6);
     expect((await world.call(["scan", "--check"])).exit).toBe(3);

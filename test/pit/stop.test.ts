@@ -1,4 +1,4 @@
-// What a stop saves, whom it waits for, and what waits for it.
+// What a stop saves, and how it interacts with other stops, checkpoints and revivals.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

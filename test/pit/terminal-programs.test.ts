@@ -80,7 +80,7 @@ it("tmux: a session whose server is killed ends nothing, and the next one shows 
 }) => {
   if (!isInstalled("tmux")) skip("tmux is not installed");
   const env = { ...world.env, SHELL: "/bin/sh", TERM: "xterm-256color", TMUX_TMPDIR: world.directory };
-  // The second session has a server of its own: one that was told to exit may still accept connections.
+  // The second session has its own server: one that was told to exit may still accept connections.
   const server =
     (name: string) =>
     (...words: string[]) =>
@@ -117,7 +117,7 @@ it("tmux itself runs in an agent's terminal", async ({ skip }) => {
     "m1",
     "--env",
     `TMUX_TMPDIR=${world.directory}`,
-    // The login shell of a system user ends at once, and so would the session.
+    // The login shell of a system user exits immediately, and so would the session.
     "--env",
     "SHELL=/bin/sh",
     "--",

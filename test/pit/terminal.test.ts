@@ -1,4 +1,4 @@
-// Agents with a terminal of their own: a person types, resizes, detaches, closes the window and comes back, and the agent
+// Agents with their own terminal: a user types, resizes, detaches, closes the window and reattaches, and the agent
 // has a real terminal in every life.
 import { spawn } from "node:child_process";
 import { existsSync, statSync, writeFileSync } from "node:fs";
@@ -115,7 +115,7 @@ describe.each([
   });
 });
 
-it("an agent that ignores SIGHUP does not live on without its terminal", async () => {
+it("an agent that ignores SIGHUP is killed when it has lost its terminal", async () => {
   writeFileSync(
     join(world.home, "config.json"),
     JSON.stringify({ heartbeat_interval_seconds: 1, pit: { backoff_seconds: [0] } }),
@@ -130,7 +130,7 @@ it("an agent that ignores SIGHUP does not live on without its terminal", async (
   await user.see("life 2");
 });
 
-it("Ctrl-C is a key of the agent, and a crash later is none of it", async () => {
+it("Ctrl-C goes to the agent, and a later crash does not count as a stop", async () => {
   const user = run('trap "echo interrupted" INT; echo begun; while :; do sleep 0.1; done', "--revive", "yes");
   await user.see("begun");
   user.type(CTRL_C);
@@ -149,13 +149,13 @@ it("Ctrl-C during the backoff is a stop", async () => {
   expect(world.state("m1")).toBe("stopped");
 });
 
-it("the detach key leaves the agent running, and attach comes back to the screen and the keyboard", async () => {
+it("the detach key leaves the agent running, and attach returns to its screen and keyboard", async () => {
   const user = run(ECHO);
   await user.see("life 1 24 80");
   user.type("first\r");
   await user.see("got first");
   user.type(CTRL_BACKSLASH);
-  await user.see("detached from m1, which keeps running; come back with: lazarus attach m1");
+  await user.see("detached from m1, which keeps running; reattach with: lazarus attach m1");
   await user.see("no pit is running, so a crash is handled only after one is started: lazarus pit");
   expect(await user.ended).toBe(0);
   expect(world.state("m1")).toBe("running");
@@ -168,7 +168,7 @@ it("the detach key leaves the agent running, and attach comes back to the screen
   expect(await again.ended).toBe(7);
 });
 
-it("other detach keys can be chosen, and what only begins them is typed", async () => {
+it("other detach keys can be chosen, and an incomplete sequence is passed to the agent", async () => {
   const user = run(ECHO);
   await user.see("life 1");
   user.type(CTRL_BACKSLASH);
@@ -184,7 +184,7 @@ it("other detach keys can be chosen, and what only begins them is typed", async 
   expect(world.run(["attach", "m1", "--detach-keys", "ctrl-"]).exit).toBe(2);
 });
 
-it("closing the terminal ends nothing", async () => {
+it("closing the terminal leaves the agent running", async () => {
   const user = run(ECHO);
   await user.see("life 1");
   const { agent } = world.life("m1");
@@ -226,7 +226,7 @@ it("without a pit, attach takes over: it revives an agent that died in the meant
   await again.see("got hello");
 });
 
-it("a killed pit changes nothing for the one at the terminal", async () => {
+it("a killed pit does not affect an attached user", async () => {
   const pit = await world.openPit();
   const user = run(ECHO, "--revive", "yes");
   await user.see("life 1");
@@ -237,7 +237,7 @@ it("a killed pit changes nothing for the one at the terminal", async () => {
   await user.see("life 2 24 80");
 });
 
-it("two can attach: both see and type, and the size is that of the terminal used last", async () => {
+it("two users can attach: both see and type, and the size is that of the terminal used last", async () => {
   const first = run('trap "stty size" WINCH; while :; do read -r line && echo "got $line"; done');
   await first.see("attached to m1");
   const second = openUserTerminal(world, ["attach", "m1"], { columns: 60, rows: 20 });
@@ -322,7 +322,7 @@ describe("the user's own terminal is restored", () => {
     await leaves(user);
   });
 
-  it("after SIGTERM to the command, which ends nothing else", async () => {
+  it("after SIGTERM to the command, which leaves the agent running", async () => {
     const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
     await world.until("the program", () => user.output.includes("full"));
     const [command] = childrenOf(user.pid);

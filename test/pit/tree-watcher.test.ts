@@ -138,7 +138,7 @@ it("keeps what was put back", async () => {
   expect((await lab.take()).paths.toSorted()).toEqual(["old", "old/file", "old/later"]);
 });
 
-it("knows nothing after its worker ended, and watches with a new one", async () => {
+it("returns an unknown set after its worker ended, and watches with a new one", async () => {
   const workers: Worker[] = [];
   await using watcher = openTreeWatcher({
     cookies: join(lab.directory, "other-cookies"),
@@ -178,7 +178,7 @@ it("leaves no queue open", async () => {
   expect(queues()).toBe(before);
 });
 
-it("knows nothing after a mount, and watches what was mounted", async () => {
+it("returns an unknown set after a mount, and watches what was mounted", async () => {
   const probe = spawnSync("mount", ["--bind", lab.outside, at("old")], { encoding: "utf8" });
   if (probe.status !== 0) {
     reportSkipped("mounts in a watched tree", `mount is not allowed here: ${probe.stderr || probe.error}`);

@@ -1,4 +1,4 @@
-// The checkpoint of what a life left is taken before the next one starts, whatever was wrong with the vault in between.
+// The checkpoint after a life is taken before the next life starts, even if the vault was damaged in between.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";

@@ -116,7 +116,7 @@ test("cancel, fork, rerun and prune", async () => {
   expect(fork.json()).toMatchObject({ run_id: "f1", fork_of: "r2", step: 0, happened: [{ id: "r2.1.0" }] });
   const rerun = await lazarus("rerun", "r2", "--with", "other");
   expect(rerun.exit).toBe(0);
-  expect(rerun.err).toContain("r2 already made r2.1.0 (pay, done)");
+  expect(rerun.err).toContain("r2 already ran r2.1.0 (pay, done)");
   expect(await payer.recover()).toMatchObject([{ runId: "f1", status: "completed" }]);
   expect((await lazarus("prune", "--days", "0", "--status", "cancelled")).out).toBe("1 runs pruned\n");
   expect(await lazarus("show", "r1")).toMatchObject({ exit: 6 });

@@ -107,7 +107,7 @@ describe("a run that a restore takes back to an earlier step", () => {
     expect(readFileSync(historyFile(mail.cell), "utf8")).not.toContain(SECRET);
   });
 
-  it("makes a call with another input, under a key of its own", async () => {
+  it("makes a call with a different input, under its own key", async () => {
     using mail = await createMailRun();
     await mail.run([save, send("anna"), "done"]);
     await mail.restore();

@@ -1,4 +1,4 @@
-// What an executor once did silently: ignore approvals and settings, run calls that the caller made up, take the caller's own
+// Regression tests for what an executor once did silently: ignore approvals and settings, run calls that the caller made up, take the caller's own
 // history for an answer, skip the body of a generator, lose dates, bigints and granted steps, and report a cut-off answer as an
 // empty one.
 import { type FlexibleSchema, jsonSchema, ToolLoopAgent } from "ai";
@@ -77,7 +77,7 @@ test.each([
   expect(result.status).toBe("failed");
 });
 
-test("settings of the model reach it, those of a phase before those of its agent", async () => {
+test("model settings are passed on; those of a phase override those of its agent", async () => {
   const model = createScriptedModel(["done"]);
   const settings = { temperature: 0.5, maxOutputTokens: 7, seed: 3, headers: { "x-a": "b" } };
   const more = { providerOptions: { p: { a: 1 } }, stopSequences: ["STOP"], topK: 4 };
@@ -92,7 +92,7 @@ const approvals = [
   ["a tool's needsApproval", {}, { needsApproval: true }],
 ] as const;
 
-test.each(approvals)("%s makes the run wait, and an answer lets it go on once", async (_, own, ofTool) => {
+test.each(approvals)("%s makes the run wait, and an answer lets it continue once", async (_, own, ofTool) => {
   for (const approved of [true, false]) {
     const store = createMemoryRunStore();
     const paid: string[] = [];
@@ -126,7 +126,7 @@ test.each(approvals)("%s makes the run wait, and an answer lets it go on once", 
   }
 });
 
-test("a history that ends with an answer is not the answer", async () => {
+test("a history that ends with an assistant message still gets a response", async () => {
   const model = createScriptedModel(["unused", "new answer"]);
   const history = [
     { role: "user", content: "hi" },
@@ -175,7 +175,7 @@ test("a bigint in a transformed input does not keep the run from ending", async 
   expect([status, (await store.head(runId))!.status]).toEqual(["completed", "completed"]);
 });
 
-test("dates and sets of a schema are what they were after a resume", async () => {
+test("dates and sets of a schema keep their types after a resume", async () => {
   const machine = createSimulatedMachine({ disk: systemDisk });
   const store = createMemoryRunStore({ machine });
   const seen: unknown[] = [];
@@ -274,14 +274,14 @@ test("a tool that sleeps ends the call as waiting, and the run continues when it
   expect(did).toEqual(["before", "after"]);
 });
 
-test("a run is continued only by what began it", async () => {
+test("an executor's run and a durable agent's run are not mixed up", async () => {
   const store = createMemoryRunStore();
   const model = createScriptedModel(["answer"]);
   const down = createExecutor({ model, store });
   await down.shutdown();
   await down.run({ id: "same" }, "go", { runId: "executor" });
   const agent = durable(new ToolLoopAgent({ id: "same", model }), { store, recover: false });
-  await expect(agent.generate({ runId: "executor" })).rejects.toThrow(/an executor began it/);
+  await expect(agent.generate({ runId: "executor" })).rejects.toThrow(/an executor started it/);
   const gone = AbortSignal.abort();
   await agent.generate({ runId: "durable", prompt: "go", abortSignal: gone }).catch(() => {});
   const recovered = await recoverInterrupted(createExecutor({ model, store }), {
@@ -289,7 +289,7 @@ test("a run is continued only by what began it", async () => {
   });
   const of = (runId: string) => recovered.find((each) => each.runId === runId);
   expect(of("executor")).toMatchObject({ how: "resumed", result: { status: "completed" } });
-  const reason = expect.stringContaining("begun by a durable agent");
+  const reason = expect.stringContaining("started by a durable agent");
   expect(of("durable")).toMatchObject({ how: "skipped", reason });
   expect(await store.head("durable")).toMatchObject({ status: "running", owner: null });
 });

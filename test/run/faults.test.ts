@@ -137,7 +137,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     place = kind === "SQLite" ? sqlitePlace() : await postgresPlace();
   });
 
-  test("two hosts that boot at once resume every run once", async () => {
+  test("two hosts that boot at the same time resume every run once", async () => {
     {
       await using store = await place.open();
       await interruptedRuns(store, 40);

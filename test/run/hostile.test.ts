@@ -1,4 +1,4 @@
-// Misbehaving tools, models and hosts: whatever they throw or return, and if they never answer, the run ends with a clear
+// Misbehaving tools, models and hosts that throw or return anything, or never answer: the run ends with a clear
 // error, its record is closed, and the host keeps running.
 import { jsonSchema } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
@@ -213,7 +213,7 @@ describe("misbehaving models", () => {
     ],
     ["returns a part of an unknown type", { content: [{ type: "dance" }], finishReason: stop, usage }],
     [
-      "returns objects of its own",
+      "returns class instances",
       {
         content: [
           { type: "text", text: "x", providerMetadata: { p: { at: new (class Own {})(), f: () => 1 } } },

@@ -367,7 +367,7 @@ describe("resume", () => {
     expect(resumed).toMatchObject({ result: { status: "needs-human", unknownEffects: [{ id: "r.1.0" }] } });
     expect((await second.store.head("r"))?.status).toBe("needs-human");
   });
-  test("a once call stays once, whatever a newer agent declares", async () => {
+  test("a once call stays once, even if a newer agent declares another class", async () => {
     const second = await interrupted("once", () => {});
     const agent: Agent = { id: "a", tools: { act: tool("read", () => expect.unreachable()) } };
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
@@ -495,7 +495,7 @@ describe("throttled saves", () => {
       return 1;
     });
     await executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
-    // The first step is written while the model is asked for the second one.
+    // The first step is written while the second one is requested.
     expect(counts).toEqual([1, 2, 2]);
     expect((await store.load("r"))?.transcript.length).toBe(8);
   });

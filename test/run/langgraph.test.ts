@@ -278,7 +278,7 @@ describe("saver on SQLite", () => {
     expect(readFileSync(path).equals(bytes)).toBe(true);
   });
 
-  test("with survives: kill, another process sees a step at once", async () => {
+  test("with survives: kill, another process sees a step immediately", async () => {
     const path = fresh();
     await using saver = openSqliteSaver(path, { survives: "kill" });
     await chatter(saver, 3, (n) => `said ${n}`).invoke(go, thread("t"));

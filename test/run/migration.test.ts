@@ -150,14 +150,14 @@ describe.each(Object.keys(OPEN))("a database of an earlier version (%s)", (name)
     else expect(result?.unknownEffects).toMatchObject([{ id: "running-once.2.0" }]);
   });
 
-  test("a run that had only begun", async () => {
+  test("a run that had only started", async () => {
     const { result } = await resume(store, "running-begun", ["end"], {});
     expect(result).toMatchObject({ status: "completed", output: "end", steps: 1 });
   });
 
   test("a parked run keeps what its tool said, and a human's decision", async () => {
     const [effect] = await store.effects("parked");
-    // The first version forgot what the tool said.
+    // The first version did not keep the tool's message.
     const error =
       name === "mixed" ? "timed out after the request went out" : "it was started and its outcome is unknown";
     expect(effect).toMatchObject({ state: "unknown", error });
@@ -200,7 +200,7 @@ describe.each(Object.keys(OPEN))("a database of an earlier version (%s)", (name)
     expect(JSON.stringify(await store.history("redacted"))).toContain("repeat it if it is still needed");
   });
 
-  test("forks share the steps of their origin, also of a stub, and do nothing again", async () => {
+  test("forks share the steps of their original, also of a stub, and repeat nothing", async () => {
     const send = { execute: ({ to }: Record<string, unknown>) => `sent to ${to}` };
     const more = [call("look"), call("send"), call("send", { to: "dora" }), "ok"];
     const forked = await resume(store, forks[name]!["fork-of-completed"]!, more, { send, look: {} });
@@ -228,7 +228,7 @@ describe("the move", () => {
     return { rows, old: old?.n };
   };
 
-  test("by two processes at once moves every row once", async () => {
+  test("by two concurrent processes moves every row once", async () => {
     const path = copyOf("plain");
     const stores = [openSqliteRunStore(path), openSqliteRunStore(path)];
     const lists = await Promise.all(stores.map((store) => store.list()));
@@ -241,7 +241,7 @@ describe("the move", () => {
     expect(rowsOf(path).old).toBe(0);
   });
 
-  test("by several processes at once, of more runs than one batch, loses none in PostgreSQL", async () => {
+  test("by several concurrent processes, of more runs than one batch, loses none in PostgreSQL", async () => {
     const connection = await postgresCopy();
     const client = new pg.Client(connection);
     await client.connect();
@@ -263,7 +263,7 @@ describe("the move", () => {
     await client.end();
   });
 
-  test.each([1, 4, 12])("goes on where a kill after batch %i left it", async (nth) => {
+  test.each([1, 4, 12])("continues after a kill after batch %i", async (nth) => {
     const [path, alone] = [copyOf("plain"), copyOf("plain")];
     const arm = join(import.meta.dirname, "..", "..", "src", "testing", "arm-crash-point.ts");
     const program = join(import.meta.dirname, "recover-program.ts");

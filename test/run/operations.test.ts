@@ -1,4 +1,4 @@
-// What is done to runs from outside, by another process than the one that executes them: on a journal in memory and in
+// Operations on runs by a process other than the one that executes them: on a journal in memory and in
 // SQLite.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -66,7 +66,7 @@ describe.each(["memory", "sqlite"] as const)("on a %s journal", (kind) => {
     return durable(agent, { store: { log }, effects: { work: effect }, recover: false, graceMs: 10 });
   }
 
-  test("a request is shown with its input, answered from elsewhere, and the run continues", async () => {
+  test("a request is shown with its input, answered by another process, and the run continues", async () => {
     const ran: unknown[] = [];
     const work = (input: unknown) => ran.push(input);
     const agent = worker(open(1), work, { lines: [[call("work", { n: 1 })], "done"], approval: true });
@@ -165,7 +165,7 @@ describe.each(["memory", "sqlite"] as const)("on a %s journal", (kind) => {
     });
   });
 
-  test("a run without an owner is cancelled at once: waiting, or parked for a human", async () => {
+  test("a run without an owner is cancelled immediately: waiting, or parked for a human", async () => {
     const sleeper = worker(open(1), () => sleep(DAY), { effect: "nested" });
     await expect(sleeper.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({
       code: "RUN_WAITING",
@@ -209,7 +209,7 @@ describe.each(["memory", "sqlite"] as const)("on a %s journal", (kind) => {
     await expect(forkRun(outside, "r", 1, { runId: "r" })).rejects.toMatchObject({ code: "RUN_ID_TAKEN" });
   });
 
-  test("a fork after an approval keeps the answer, and asks for later ones itself", async () => {
+  test("a fork after an approval keeps the answer, and makes its own later requests", async () => {
     const ran: unknown[] = [];
     const agent = worker(open(1), ({ n }) => ran.push(n), { approval: true });
     const outside = open(2);
@@ -266,7 +266,7 @@ describe.each(["memory", "sqlite"] as const)("on a %s journal", (kind) => {
     });
   });
 
-  test("a run whose process died again and again may try once more", async () => {
+  test("a run whose process died repeatedly can be retried", async () => {
     const log = open(1);
     await log.journal.insert(
       {

@@ -141,7 +141,7 @@ describe("positions of a cell's runs", () => {
     );
     expect(words).toBe(
       "run x (a) went forward from step 3 to step 5. run old (a) was restored at step 2. run e (a) is running again at step 4. " +
-        "run new (a) is gone: it began after the checkpoint.",
+        "run new (a) is gone: it started after the checkpoint.",
     );
   });
 });

@@ -243,7 +243,7 @@ describe("concurrent operations", () => {
     await lab.verify();
   });
 
-  it("two missions at once do not affect each other", async () => {
+  it("two concurrent missions do not affect each other", async () => {
     using lab = createLab(noPruning);
     const other = createLab({ ...noPruning, mission: "other", home: lab.home });
     fs.mkdirSync(other.worktree, { recursive: true });

@@ -42,7 +42,7 @@ const isContinued = (lab: Lab, id: string) => {
   return readCheckpoint(lab.context.vault, ref).layers.some((layer) => layer.isContinued);
 };
 
-describe.concurrent("every point holds what was there", () => {
+describe.concurrent("every point equals the cell at that time", () => {
   it(`through merges of live points (seed ${SEED})`, () =>
     runContinued(SEED, { livePoints: 52, mixed: 0, compression: "gzip" }));
   it(`between ordinary checkpoints and prunes (seed ${SEED})`, () =>

@@ -1,4 +1,4 @@
-// Checkpoints from a dirty set: the same as those of a walk, in time for what changed. `LAZARUS_SEED=<n>` replays a failure.
+// Checkpoints from a dirty set: the same as those of a walk, in time proportional to the changes. `LAZARUS_SEED=<n>` replays a failure.
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ describe.skipIf(!canList())("a checkpoint from a dirty set equals one from a wal
   });
 });
 
-it("only looks at what the set names", async () => {
+it("only examines the paths in the set", async () => {
   using lab = createLab();
   const at = (name: string) => join(lab.worktree, name);
   for (const name of ["a", "b"]) fs.writeFileSync(at(name), "old");
@@ -53,7 +53,7 @@ it("walks the cell without the store of the newest checkpoint, and under other e
   expect([...lab.listing().keys()]).not.toContain("worktree/b");
 });
 
-it("brings a store that is behind forward: only what changed since is hashed", async () => {
+it("updates a store that is behind: only what changed since is hashed", async () => {
   using lab = createLab();
   const at = (name: string) => join(lab.worktree, name);
   for (const name of ["a", "b", "c", "d"]) fs.writeFileSync(at(name), name);
@@ -101,7 +101,7 @@ it("captures a database in use with its log, although only one of them is in the
     const directory = await lab.restored(ref.id);
     expect(fs.readdirSync(join(directory, "worktree"))).toEqual(["data.db"]);
     using copy = new DatabaseSync(join(directory, "worktree/data.db"), { readOnly: true });
-    // A database that was copied while in use is looked at every time.
+    // A database that was copied while in use is examined every time.
     expect(copy.prepare("SELECT max(v) AS v FROM t").get()).toEqual({ v: value });
   }
 });

@@ -1,5 +1,5 @@
-// The effect history of a mission goes where the mission goes: into forks, exports, imports, copied vaults, and back next to
-// a cell whose disk was lost. What it knows is not repeated there (INV-5).
+// The effect history of a mission is copied with it: into forks, exports, imports, copied vaults, and back next to
+// a cell whose disk was lost. Effects in it are not repeated there (INV-5).
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ async function createTraveller(): Promise<Traveller> {
 const LISTED = /done since that checkpoint, .*\n {2}flow report, "send" .*: done at /;
 
 describe("a fork", () => {
-  it("does not repeat what its origin did, lists it, and says that it has its own identity", async () => {
+  it("does not repeat what the original did, lists it, and reports its own identity", async () => {
     using traveller = await createTraveller();
     const output = await traveller.lazarus(`fork m1 m2 --at ${traveller.checkpoint}`);
     expect(output).toMatch(LISTED);
@@ -59,12 +59,12 @@ describe("a fork", () => {
     expect(await traveller.send("m2")).toContain("was already done");
     expect(traveller.mails()).toBe(1);
     expect(await traveller.lazarus("status m2")).toContain("m2: done since the checkpoint");
-    // A restore of its first checkpoint takes it back to before the mail, too.
+    // A restore of its first checkpoint also takes it back to before the mail.
     const [first] = JSON.parse(await traveller.lazarus("checkpoints m2 --json")).checkpoints;
     expect(await traveller.lazarus(`restore m2 ${first.checkpoint_id}`)).toMatch(LISTED);
   });
 
-  it("gives its tool calls keys of its own, and leaves the history of its origin alone", async () => {
+  it("has its own keys for tool calls, and does not change the history of the original", async () => {
     using traveller = await createTraveller();
     const { world } = traveller;
     await traveller.lazarus("checkpoint m1");

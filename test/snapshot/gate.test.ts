@@ -34,7 +34,7 @@ async function labWithFiles(): Promise<Lab> {
   return lab;
 }
 
-it("a restorable layer passes as it is", async () => {
+it("a restorable layer passes unchanged", async () => {
   using lab = await labWithFiles();
   const { passed, ref } = publishThroughGate(
     lab,

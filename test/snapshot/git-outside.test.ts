@@ -51,7 +51,7 @@ function describeRepository(worktree: string): string[] {
   ];
 }
 
-/** A linked worktree with a commit, a staged file, a change and an untracked file of its own. */
+/** A linked worktree with a commit, a staged file, a change and an untracked file. */
 function linkWorktree(lab: Lab, origin: string): void {
   fs.rmdirSync(lab.worktree);
   git(origin, "worktree", "add", "-q", "-b", "side", lab.worktree);
@@ -137,7 +137,7 @@ it("a repository that is still there is not written to by a restore, and a copy 
   expect(git(origin, "for-each-ref", "refs/heads")).toBe(heads);
 });
 
-it("forks and imports of a cell with a linked worktree have a repository of their own", async () => {
+it("forks and imports of a cell with a linked worktree have their own repository", async () => {
   using lab = createLab();
   const origin = createOrigin(lab);
   linkWorktree(lab, origin);
@@ -179,7 +179,7 @@ it("borrowed objects are held, in the worktree and in a nested repository", asyn
   git(join(restored, "artifacts/bare.git"), "fsck", "--full", "--strict");
 });
 
-it("a git directory that is a link out of the cell is held, too", async () => {
+it("a git directory that is a link out of the cell is held too", async () => {
   using lab = createLab();
   const origin = createOrigin(lab);
   fs.mkdirSync(join(lab.worktree, "nested"));

@@ -86,7 +86,7 @@ describe("a git repository that changes between the walk and the packing", () =>
       createRepository(lab.worktree);
       git(lab.cell, "clone", "-q", "--bare", "--no-local", lab.worktree, "artifacts/bare.git");
       for (let i = 0; i < 2; i += 1) {
-        // Written to before, so that the later checkpoint reads the refs, too.
+        // Written to before, so that the later checkpoint also reads the refs.
         for (const directory of [lab.worktree, nested]) commit(directory);
         git(join(lab.cell, "artifacts/bare.git"), "fetch", "-q", lab.worktree, `+main:copy/${i}`);
         const { ref, flaws } = await captureWhile(lab, () => {

@@ -1,5 +1,5 @@
-// The git commit of a checkpoint in unusual repositories: it holds what `git add -A` would add, and nothing of the user's
-// is changed.
+// The git commit of a checkpoint in unusual repositories: it holds what `git add -A` would add, and nothing that belongs
+// to the user is changed.
 import { type ExecFileSyncOptions, execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import fs from "node:fs";

@@ -1,5 +1,5 @@
-// Claude Code's transcript: one JSON line per block of a message. A call is written before it runs. Subagents have files of
-// their own; of those, only the calls that are open since the main conversation's last prompt matter.
+// Claude Code's transcript: one JSON line per block of a message. A call is written before it runs. Subagents have their own
+// files; of those, only the calls that are open since the main conversation's last prompt matter.
 import type { JsonObject } from "../../platform/json-file.ts";
 import {
   asArray,
@@ -19,7 +19,7 @@ function stepsOf(line: JsonObject): Step[] {
     return line.subtype === "compact_boundary" ? [{ kind: "system", text: "compacted", atMs }] : [];
   if (line.type === "user") return line.isMeta === true ? [] : userSteps(message, atMs);
   if (line.type !== "assistant") return [];
-  // Errors of the API, and what Claude says in place of the model after a cut-off call.
+  // API errors, and the text that Claude inserts instead of a response after a cut-off call.
   if (message.model === "<synthetic>") return [{ kind: "system", text: textOf(message.content), atMs }];
   const { stop_reason: why } = message;
   const ends = typeof why === "string" && why !== "tool_use";

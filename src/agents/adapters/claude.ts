@@ -1,5 +1,5 @@
 // Claude Code. The id is chosen at the start; one JSONL per session and one per subagent, below a directory named after the
-// working directory. A tool call is in the transcript before it runs. Hooks of a run come as a plugin directory: of several
+// working directory. A tool call is in the transcript before it runs. Hooks of a run are passed as a plugin directory: of several
 // `--settings` Claude takes only the last, so a second one would replace the user's.
 import { join } from "node:path";
 import type { Adapter, FailurePatterns, Invocation, Place, SessionFile, SessionReader } from "../adapter.ts";
@@ -110,7 +110,7 @@ function chosenSession(words: ReturnType<typeof readWords>): Invocation["session
   if (id !== undefined) return { id };
   if (hasOption(words, "--fork-session")) return null;
   const resumed = optionValue(words, "-r", "--resume");
-  // A picker, a name or `--continue`: which session it is becomes known when the agent reports it.
+  // A picker, a name or `--continue`: the session is unknown until the agent reports it.
   if (resumed !== undefined && isUuid(resumed)) return { id: resumed };
   return hasOption(words, "-r", "--resume", "-c", "--continue") ? "newest" : null;
 }
@@ -120,7 +120,7 @@ function readsMessages(args: readonly string[]): boolean {
   return optionValue(readWords(args, OPTIONS), "--input-format") === "stream-json";
 }
 
-/** The session option goes before the prompt: an option with any number of values would swallow it. */
+/** The session option goes before the prompt: an option with any number of values would include it. */
 function withSession(args: readonly string[], session: readonly string[], prompt: string): readonly string[] {
   return [...optionsOnly(readWords(args, OPTIONS), ...SESSION_OPTIONS), ...session, prompt];
 }

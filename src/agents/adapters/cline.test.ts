@@ -21,7 +21,7 @@ const call = message(
 const result = message("user", { type: "tool_result", tool_use_id: "c1", content: [{ result: "ok" }] });
 const done = message("assistant", { type: "text", text: "Done." });
 
-it("knows the call in flight, with all its commands", () => {
+it("reports the call in flight, with all its commands", () => {
   expect(cline.transcript.position(files(prompt, call))).toMatchObject({
     turn: 1,
     open: [{ id: "c1", tool: "run_commands", command: "make\nmake test" }],
@@ -30,7 +30,7 @@ it("knows the call in flight, with all its commands", () => {
   });
 });
 
-it("knows that the agent is done", () => {
+it("reports that the agent is done", () => {
   expect(cline.transcript.position(files(prompt, call, result, done))).toMatchObject({
     turn: 2,
     open: [],

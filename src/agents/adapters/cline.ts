@@ -1,6 +1,6 @@
 // Cline. It makes its own session id; a session is a directory with its messages as one JSON document. It resumes only with a
-// terminal (`-i`), where it ignores a prompt: without one it exits 1, so a headless line starts over. Its hub is a process of
-// its own.
+// terminal (`-i`), where it ignores a prompt: without one it exits 1, so a headless command starts over. Its hub is a
+// separate process.
 // Hooks are executables in ~/.cline/hooks, which `lazarus install cline` creates.
 import { join } from "node:path";
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";

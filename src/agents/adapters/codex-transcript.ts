@@ -33,7 +33,7 @@ function eventSteps(payload: JsonObject, atMs: number | null): Step[] {
 
 function itemSteps(payload: JsonObject, metadata: JsonObject, atMs: number | null): Step[] {
   const type = asText(payload.type);
-  // Items of one response were sampled from the same history. Earlier versions do not say so.
+  // Items of one response have the same sequence number. Earlier versions do not write it.
   const { sampled_through_sequence: sampled } = metadata;
   const id = typeof sampled === "number" ? String(sampled) : asText(payload.id) || null;
   if (type === "message" && payload.role === "assistant")

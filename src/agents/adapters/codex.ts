@@ -64,7 +64,7 @@ const COMMANDS = [
   ...["unarchive", "cloud", "exec-server", "features", "help"],
 ];
 const ELSEWHERE = ["-h", "--help", "-V", "--version", "--ephemeral", "--remote", "--worktree"];
-/** Of `resume` alone, or of the interactive `resume` alone. */
+/** Options that only `resume`, or only the interactive `resume`, accepts. */
 const RESUME_OPTIONS = ["--last", "--all", "--include-non-interactive"];
 
 interface Line extends Invocation {

@@ -1,5 +1,5 @@
 // GitHub Copilot CLI. The id is chosen at the start; a session is a directory, whose events.jsonl is the conversation. Hooks of
-// a run come as a plugin directory. They carry no ids of calls.
+// a run are passed as a plugin directory. They contain no call ids.
 import { join } from "node:path";
 import type { JsonObject } from "../../platform/json-file.ts";
 import { shellWord } from "../../platform/shell-word.ts";
@@ -64,7 +64,7 @@ function parse(args: readonly string[]): Invocation {
   };
 }
 
-/** A name or a prefix of an id: which session it is becomes known when the agent reports it. */
+/** A name or a prefix of an id: the session is unknown until the agent reports it. */
 function chosenSession(words: readonly Word[]): Invocation["session"] {
   const id = optionValue(words, "--session-id") ?? optionValue(words, "-r", "--resume");
   if (id !== undefined && isUuid(id)) return { id };
@@ -81,7 +81,7 @@ function sessionDirectory({ env, home }: Place, session: string): string {
   return join(env.COPILOT_HOME || join(home, ".copilot"), "session-state", session);
 }
 
-/** Without the marks of a running process. */
+/** Without the files that mark a running process. */
 const NAME = /^(?!inuse\.)(?:[\w-][\w.-]*\/){0,2}[\w-][\w.-]*$/;
 
 function sessionFiles(place: Place, session: string, reader: SessionReader): SessionFile[] {

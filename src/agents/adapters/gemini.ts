@@ -76,7 +76,7 @@ function configDirectory({ env, home }: Place): string {
 
 const REGISTRY_BYTES = 1024 * 1024;
 
-/** Directories are numbered by name in projects.json; for one that is not there, the name that it would get. */
+/** projects.json maps directories to names; for a directory that is not in it, the name that it would get. */
 function chatsDirectory(place: Place, reader: SessionReader): string | null {
   const config = configDirectory(place);
   const registry = asObject(parseJson(reader.head(join(config, "projects.json"), REGISTRY_BYTES) ?? ""));
@@ -203,7 +203,7 @@ export const gemini: Adapter = {
   exitZeroMeansFinished: false,
   placeholder: null,
   hooks: {
-    // Settings for all users of the machine, below the user's own. Gemini skips the file, with a warning, unless only root
+    // System-wide settings, which the user's own override. Gemini skips the file, with a warning, unless only root
     // can write to it and to every directory above: other users run `lazarus install gemini`.
     perRun: (command, directory, env) =>
       !directory.startsWith("/root/") || env[SYSTEM_SETTINGS]

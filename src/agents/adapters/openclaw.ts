@@ -34,7 +34,7 @@ const OPTIONS: Grammar = {
     ...["-t", "--to", "--thinking", "--timeout", "--verbose"],
   ],
 };
-/** Each of them names the session. */
+/** Options that choose the session. */
 const SESSION_OPTIONS = ["--session-id", "--session-key", "-t", "--to"];
 const PROMPT_OPTIONS = ["-m", "--message", "--message-file"];
 
@@ -67,7 +67,7 @@ function isSessionId(text: string): boolean {
   return /^[A-Za-z0-9][\w.:-]{0,127}$/.test(text);
 }
 
-/** Of the default agent and profile; the options that choose others are not part of a place. */
+/** Of the default agent and profile; the options that choose others are not recorded in `AgentPlace`. */
 function database({ env, home }: Place): string {
   const state = env.OPENCLAW_STATE_DIR || join(home, ".openclaw");
   return join(state, "agents", "main", "agent", "openclaw-agent.sqlite");

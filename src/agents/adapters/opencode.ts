@@ -79,7 +79,7 @@ function withPrompt(args: readonly string[], session: readonly string[], prompt:
   const words = readWords(args, OPTIONS);
   const options = optionsOnly(words, ...SESSION_OPTIONS, "--command", "--prompt");
   const [first, ...rest] = positionals(words);
-  // An option with one value goes before the prompt: a list of files would swallow it.
+  // An option with one value goes before the prompt, which a list of files would otherwise include.
   if (first === "run") return ["run", ...options, ...session, "--", prompt];
   return [...options, ...session, "--prompt", prompt, ...(first === undefined ? [] : [first, ...rest])];
 }
@@ -140,7 +140,7 @@ const PATTERNS: FailurePatterns = {
 function plugin(command: readonly string[]): string {
   return `${reporterSource(command)}
 let root;
-// A turn that failed is idle, too. One that OpenCode continues with a shorter conversation has not failed.
+// OpenCode is also idle after a failed turn. A turn that it continues with a shorter conversation has not failed.
 let failed = false;
 const children = new Set();
 const QUIET = ["read", "grep", "glob", "list", "todoread", "todowrite"];

@@ -176,7 +176,7 @@ export const qwen: Adapter = {
   exitZeroMeansFinished: true,
   placeholder: "Tool execution result was not recorded: treat as failure and retry",
   hooks: {
-    // Settings for all users of the machine, below the user's own.
+    // System-wide settings, which the user's own override.
     perRun: (command, directory, env) =>
       env[SYSTEM_SETTINGS]
         ? NO_HOOKS

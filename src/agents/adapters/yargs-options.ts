@@ -84,7 +84,7 @@ function chosenSession(words: ReturnType<typeof readWords>): Invocation["session
   if (id !== undefined) return { id };
   if (hasOption(words, "--fork-session")) return null;
   const resumed = optionValue(words, "-r", "--resume");
-  // "latest", a number or `--continue`: which session it is becomes known when the agent reports it.
+  // "latest", a number or `--continue`: the session is unknown until the agent reports it.
   if (resumed !== undefined && isUuid(resumed)) return { id: resumed };
   return hasOption(words, "-r", "--resume", "-c", "--continue", "--session-file") ? "newest" : null;
 }

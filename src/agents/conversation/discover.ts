@@ -1,6 +1,6 @@
-// Which session a mission's agent is in. The pit chose it, or a hook of the current life named it (an interactive agent can
-// begin another one at any time), or the agent printed it, or it is the newest session of the directory since the start.
-// One session belongs to one mission: a claim outside the cell says to which.
+// Which session a mission's agent is in. The pit chose it, or a hook of the current life reported it (an interactive agent can
+// start another one at any time), or the agent printed it, or it is the newest session of the directory since the start.
+// A session belongs to one mission: a claim outside the cell records which.
 import { hash } from "node:crypto";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";

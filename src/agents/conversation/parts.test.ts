@@ -64,7 +64,7 @@ describe("merging", () => {
     expect(most).toBeLessThan(8 * SEALED_BYTES);
   });
 
-  test("nothing is lost, and the number of unsealed parts is bounded, whatever is appended", () => {
+  test("nothing is lost, and the number of unsealed parts is bounded, for any appends", () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 2 * SEALED_BYTES }), { maxLength: 300 });
     fc.assert(
       fc.property(sizes, (appends) => {

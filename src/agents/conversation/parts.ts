@@ -1,6 +1,6 @@
 // How a file that only grows is kept in the cell: as numbered parts, so that a checkpoint stores the appended bytes and not
 // the whole file again. A part is named by its generation and by the offset of its first byte. Appends merge the newest
-// parts (eight of one size class become one), until a part is so large that it stays as it is: few files, and each byte is
+// parts (eight of one size class become one), until a part is so large that it is not merged again: few files, and each byte is
 // written at most four times. A file that was rewritten gets a new generation. Pure.
 
 export interface Part {

@@ -67,7 +67,7 @@ export function sharedConversation(cell: ConversationCell): string | undefined {
   return files.some(({ kind }) => kind === "shared") ? adapter.name : undefined;
 }
 
-/** Whether the agent's own files lack something that the copy has: one is missing, or has lost its end. */
+/** Whether the agent's own files lack something that the copy has: one is missing, or has become shorter. */
 export function isIncomplete(cell: ConversationCell): boolean {
   const open = openSession(cell, currentSession(cell));
   return open !== undefined && findLost(cell, open) !== undefined;
@@ -199,7 +199,7 @@ function putFileBack(
   problems: Problem[],
 ): FileState {
   const { disk } = cell.machine;
-  if (file.path === undefined) throw new SourceError("the agent has no place for a file of this name");
+  if (file.path === undefined) throw new SourceError("the agent does not use a file of this name");
   const path = requireOwn(open.place, file.path);
   const bytes = file.read();
   const stat = lstatSync(path, { throwIfNoEntry: false });

@@ -6,7 +6,7 @@ import type { Disk } from "../../platform/disk.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { SourceError } from "./source.ts";
 
-/** Excluded from checkpoints, like every name that starts like this. */
+/** Excluded from checkpoints, like every name with this prefix. */
 const TEMPORARY = ".lazarus-part";
 
 /** The caller holds the vault's lock: there is one writer. */

@@ -1,5 +1,5 @@
 // Secrets in a conversation are replaced before it is copied into the cell (INV-7), by the rules of run checkpoints: each one
-// becomes `[redacted: kind]`. A line stays one line of valid JSON, and a line without a secret stays as it is, byte for byte.
+// becomes `[redacted: kind]`. A line stays one line of valid JSON, and a line without a secret is copied byte for byte.
 // The agent's own file is not changed; a restored conversation has the replaced text.
 import { findSecrets } from "../../platform/secrets/find.ts";
 import { redactSecrets } from "../../platform/secrets/redact.ts";

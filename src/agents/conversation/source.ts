@@ -46,7 +46,7 @@ export function isCredential(adapter: Pick<Adapter, "credentials">, place: Place
   );
 }
 
-/** The real path of a file below an agent's directory; undefined when a link is on the way, or the place is not the agent's. */
+/** The real path of a file below an agent's directory; undefined when a directory on the path is a link, or the path is not the agent's. */
 export function resolveOwn(place: Place, path: string): string | undefined {
   if (path.includes("\0") || path.split("/").includes("..")) return undefined;
   const root = rootOf(place, path);
@@ -113,7 +113,7 @@ export function openOwn(place: Place, path: string): OpenedFile | undefined {
   throw new SourceError("it is not a regular file");
 }
 
-/** A directory may have become a link between the check and the open. Linux knows what was opened. */
+/** A directory may have become a link between the check and the open. On Linux, /proc shows what was opened. */
 function isStillAt(fd: number, real: string): boolean {
   if (process.platform !== "linux") return true;
   try {

@@ -62,7 +62,7 @@ function refuseShorter(directory: string, found: readonly Part[], bytes: Buffer)
   const chain = chainParts(found);
   if (chain.size <= bytes.length) return;
   const copy = Buffer.concat(readAll(directory, chain.parts));
-  if (copy.subarray(0, bytes.length).equals(bytes)) throw new SourceError("it has lost its end");
+  if (copy.subarray(0, bytes.length).equals(bytes)) throw new SourceError("it has become shorter");
 }
 
 function hasGrown({ fd, stat }: OpenedFile, known: LinesState): boolean {

@@ -1,5 +1,5 @@
-// Copies the conversation of a mission's agent into its cell, before the cell is surveyed: a transcript tells what has
-// happened, so a copy that is older than the files never claims work that they lack. A mission without an adapter costs one
+// Copies the conversation of a mission's agent into its cell, before the cell is surveyed: a transcript describes past
+// work, so a copy that is older than the files never describes work that they lack. A mission without an adapter costs one
 // lstat. Nothing here fails a checkpoint: what cannot be copied is reported as a flaw (INV-6). The caller holds the vault's
 // lock.
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -170,7 +170,7 @@ function readStaged(cell: ConversationCell, adapter: Adapter, name: string): Buf
     ?.read();
 }
 
-/** Says whose copies these are, before the first one is written. */
+/** Records whose copies these are, before the first one is written. */
 function markOwner({ cell, adapter, session }: Staging, hasFiles: boolean): string {
   const { disk } = cell.machine;
   const top = join(cell.cellRoot, CONVERSATION_DIRECTORY);

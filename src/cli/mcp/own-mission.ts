@@ -1,4 +1,4 @@
-// Which mission the MCP server serves: that of the agent which started it, or else of the protected directory or cell that it
+// Which mission the MCP server serves: that of the agent that started it, or else of the protected directory or cell that it
 // is started in (Codex does not pass the agent's variables on). Never chosen by the client: an agent can reach only its
 // own work (INV-11).
 import { isAbsolute, join, relative } from "node:path";

@@ -91,7 +91,7 @@ async function restoreFile(
   const saved = await run(["checkpoint", "--json", "--message=before restore_file", "--", own.mission]);
   if (saved.failure !== undefined) return toResult(saved);
   if (dirname(target) !== own.worktree) {
-    // A directory on the way may be a link.
+    // A directory on the path may be a link.
     for (let above = dirname(target); above !== own.worktree; above = dirname(above))
       refuseOutside(own.worktree, above);
     makeDirectory(machine.disk, dirname(target), 0o755);
@@ -112,7 +112,7 @@ async function guarded(work: () => Promise<CallToolResult>): Promise<CallToolRes
 
 function toResult({ exit, stdout, stderr, failure }: Captured): CallToolResult {
   if (failure !== undefined) return failed(failure.message, failure.hint);
-  // Apart from each other: a model that copies a file out of an answer must not copy our messages.
+  // Separate parts, so that a model that copies a file from the result does not copy our messages.
   const texts = [stdout.toString("utf8"), stderr, exit === 0 ? "" : `exit code ${exit}`];
   const content = texts
     .filter((text, n) => text !== "" || (n === 0 && exit === 0))

@@ -91,7 +91,7 @@ function pythonValue(value: unknown, depth: number): string {
 
 /** Nearly all strings need no escaping, and testing for that is cheaper than JSON.stringify. */
 const PLAIN = /^[ !#-[\]-~]*$/;
-/** Whether every string so far matched PLAIN: then the result is ASCII, too. */
+/** Whether every string so far matched PLAIN: then the result is ASCII too. */
 let allPlain = true;
 
 function quote(text: string): string {

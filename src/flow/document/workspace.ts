@@ -187,7 +187,7 @@ export function staysInside(root: string, path: string): boolean {
   }
 }
 
-/** A dangling link exists, too: reading it reports a bad file. */
+/** True for a dangling link too: reading it reports a bad file. */
 export function flowExists({ directory, file }: FlowPlace): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;

@@ -1,5 +1,5 @@
 // The resume lock of a flow (INV-4): the owner that works on it. It is `<workflow>.lock` next to the flow file, where the
-// Python tool looks, too. The verdict is a pure function of the file's content and the owner's liveness. The lock is
+// Python tool also looks. The verdict is a pure function of the file's content and the owner's liveness. The lock is
 // taken and removed under the flow's mutex, so that only one of many processes takes over from a dead owner.
 import { lstatSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";

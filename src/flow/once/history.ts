@@ -1,5 +1,5 @@
 // At-most-once commands in the effect history of the mission (INV-5). The record in the workspace is part of the cell and
-// goes back with it; the history does not, and wins when the two disagree. Outside a cell there is no history, and the
+// is restored with it; the history is not, and takes precedence when the two disagree. Outside a cell there is no history, and the
 // record alone decides.
 import { isRestoredSince, type KnownEffect } from "../../effects/fold.ts";
 import { type EffectHistory, openHistoryAt } from "../../effects/history.ts";

@@ -201,7 +201,7 @@ function startInHistory(
   });
 }
 
-/** The command was not started. In the history first: the record alone may then be removed or not. */
+/** The command was not started. In the history first: after that, it does not matter whether the record is removed. */
 function withdraw({ disk }: Machine, { effect, attempt, paths }: Claim): void {
   effect?.history.append({ source: "once", id: effect.id, attempt, state: "withdrawn" });
   removeFile(disk, paths.record);

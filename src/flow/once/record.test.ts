@@ -50,7 +50,7 @@ describe("decideOnce", () => {
     expect([1, 128, 129, 192, 193, 255].map(wasKilled)).toEqual([false, false, true, true, false, false]);
   });
 
-  it("reports busy while the owner or the command is alive, whatever was requested", () => {
+  it("reports busy while the owner or the command is alive, regardless of the request", () => {
     for (const options of [{}, { retryUnknown: true }]) {
       expect(decideOnce(started, "alive", gone, options)).toMatchObject({ act: "busy", why: "owner-alive" });
       expect(decideOnce(started, "dead", { state: "running", pid: 7 }, options)).toMatchObject({
@@ -60,7 +60,7 @@ describe("decideOnce", () => {
     }
   });
 
-  it("retries automatically only what provably never began", () => {
+  it("retries automatically only what provably never started", () => {
     expect(decideOnce(started, "dead", { state: "never-began" }, {})).toEqual({ act: "run", attempt: 2 });
     expect(decideOnce(started, "dead", gone, {})).toEqual({ act: "unknown" });
     expect(decideOnce(started, "dead", gone, { retryUnknown: true })).toEqual({ act: "run", attempt: 2 });

@@ -12,7 +12,7 @@ export interface KnownAgent extends Recognized {
   readonly invocation: Invocation;
 }
 
-/** The agent that a command starts; undefined for a command that no adapter knows, or one without a conversation. */
+/** The agent that a command starts; undefined for a command without an adapter or without a conversation. */
 export function recognizeAgent(
   { adapters }: { readonly adapters: readonly Adapter[] },
   command: readonly string[],

@@ -1,5 +1,5 @@
-// What an agent CLI left about its last life: the reports of its hooks, and its transcript. Writes nothing, so that `why`
-// sees what the pit sees.
+// What an agent CLI left about its last life: the reports of its hooks, and its transcript. Read-only, so that `why`
+// comes to the same result as the pit.
 import type { Adapter, Place, Position, SessionFile, ToolCall } from "../../agents/adapter.ts";
 import { readRows } from "../../agents/conversation/position.ts";
 import { createSessionReader } from "../../agents/conversation/source.ts";
@@ -79,7 +79,7 @@ function rowsOf(adapter: Adapter, session: string, { path }: SessionFile): strin
   }
 }
 
-/** The agent said in this life that it is done: the transcript alone may be that of an earlier life. */
+/** The agent reported in this life that it is done. The transcript alone does not prove it: it may be that of an earlier life. */
 export function saidFinished(
   { agent, hooks, position }: Pick<LifeReport, "agent" | "hooks" | "position">,
   turnBefore: number,
@@ -87,13 +87,13 @@ export function saidFinished(
 ): boolean {
   if (hooks.lastEventMs !== null && hooks.isFinished) return true;
   if (hooks.failure !== null || hooks.openCalls.length > 0) return false;
-  // The transcript of such an agent ends the same way before a call that it does not show. Its hooks know better.
+  // The transcript of such an agent does not show a call that is still running, so its hooks decide.
   if (!agent.adapter.exitZeroMeansFinished && (hooks.lastEventMs !== null || exitCode !== 0)) return false;
   return position?.isFinished === true && position.turn > turnBefore;
 }
 
 /**
- * Calls without an end, as hooks know them, and those whose result is not in the transcript: one that the agent had not
+ * Calls without an end according to the hooks, and those whose result is not in the transcript: one that the agent had not
  * written yet is lost to the model, which would repeat the call. Calls without ids are compared by what they do.
  */
 export function callsInFlight({
@@ -104,7 +104,7 @@ export function callsInFlight({
     a.id === null || b.id === null ? a.summary === b.summary : a.id === b.id;
   const unanswered = (position?.open ?? []).filter((call) => !openCalls.some((other) => isSame(call, other)));
   const last = position?.last ?? null;
-  // A transcript that shows a later call has this one, too.
+  // A transcript that shows a later call also has this one.
   const isShown = last !== null && [endedCall, ...openCalls].some((call) => call && isSame(call, last));
   const isLost = endedCall !== null && endedCall.id === null && !isShown;
   return [...openCalls, ...unanswered, ...(isLost ? [endedCall] : [])];

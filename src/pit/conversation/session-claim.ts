@@ -24,7 +24,7 @@ export interface SessionUser {
 
 const LOCK_WAIT_MS = 10_000;
 
-/** Throws when somebody else has the session. Durable when it returns. The caller holds the mission's life lock. */
+/** Throws when another mission or process has the session. Durable when it returns. The caller holds the mission's life lock. */
 export async function claimSession(
   context: PitContext,
   mission: MissionId,
@@ -78,7 +78,7 @@ export function findSessionOwner(
   return findClaimant(context.openMission(mission), adapter, session);
 }
 
-/** What the cell says, which a restore may have changed, unless that is of a life that was never recorded. */
+/** The session in the cell, which a restore may have changed, unless it is that of a life that was never recorded. */
 export function currentSession(
   config: Config,
   { mission, life }: MissionRecord,

@@ -1,4 +1,4 @@
-// What an agent CLI says about its own end, by its hooks and its transcript, decides before its exit code and its output.
+// What an agent CLI reports about its end, through hooks and transcript, takes precedence over exit code and output.
 import { describe, expect, it } from "vitest";
 import { createRecord } from "../record/record.ts";
 import { grantedValues, toSettings } from "../settings.ts";
@@ -73,7 +73,7 @@ describe("an agent CLI has finished", () => {
     expect(classify(report, exit).kind).toBe("crash");
   });
 
-  it("and why says what is missing otherwise", () => {
+  it("otherwise the evidence says what is missing", () => {
     expect(classify({}, { exitCode: 0 }).evidence).toMatchObject([{ kind: "unfinished" }]);
   });
 });
@@ -81,7 +81,7 @@ describe("an agent CLI has finished", () => {
 describe("a failure that the hook reports", () => {
   const words = { class: "quota", line: "429, resets in 2 hours", group: undefined } as const;
 
-  it("wins over the output", () => {
+  it("takes precedence over the output", () => {
     const end = classify(
       { failure: failed("overload") },
       { exitCode: 1 },
@@ -95,7 +95,7 @@ describe("a failure that the hook reports", () => {
     expect(end).toMatchObject({ class: "quota", quota_reset_ms: NOW + 2 * 3_600_000 });
   });
 
-  it("says nothing about a life that a signal ended", () => {
+  it("is ignored for a life that a signal ended", () => {
     expect(classify({ failure: failed("auth") }, { signal: "SIGKILL" }).class).toBe("crash");
   });
 });

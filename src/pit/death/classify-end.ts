@@ -1,5 +1,5 @@
 // Classifies how a life ended: a pure function from the facts that collect-facts.ts gathers to an end with its evidence.
-// What the kernel reports comes first. Words in the output count only when the agent exited on its own with a failure.
+// What the kernel reports comes first. Output is only considered if the agent itself exited with a failure.
 import { createHash } from "node:crypto";
 import type { PatternClass } from "../../agents/adapter.ts";
 import type { Exit } from "../../cell/life.ts";
@@ -14,15 +14,15 @@ import { parseReset, quotaResetMs, retryAfterMs } from "./quota.ts";
 export interface AgentReport {
   /** Runs without a terminal and exits when it is done. */
   readonly isHeadless: boolean;
-  /** It said in this life that it is done, and nothing has begun since. */
+  /** It reported in this life that it is done, and nothing has started since. */
   readonly isFinished: boolean;
   /** False: it was never given anything to do. */
   readonly hasTurns: boolean;
-  /** Whether exit code 0 alone says that it is done: false where SIGTERM exits 0. */
+  /** Whether exit code 0 alone means that it is done: false for agents that exit 0 on SIGTERM. */
   readonly exitZeroMeansFinished: boolean;
   /** The last turn failed, by its own hook. */
   readonly failure: { readonly class: PatternClass; readonly message: string } | null;
-  /** The session that it was told to resume and does not know. */
+  /** The session that it was told to resume and does not have. */
   readonly unknownSession: string | null;
   readonly openCalls: readonly OpenCall[];
   /** Null when neither a hook nor a transcript names it. */
@@ -43,7 +43,7 @@ export interface EndFacts {
   /** Newest file time, for an end whose time was not recorded. */
   readonly lastSignMs: number;
   readonly logTail: readonly string[];
-  /** What the agent's patterns found in the tail; nothing when it did not exit on its own with a failure. */
+  /** What the agent's patterns found in the tail; nothing unless the agent itself exited with a failure. */
   readonly search: Pick<Search, "words" | "skipped">;
   /** Undefined for a command without an adapter: its exit code is all there is. */
   readonly report?: AgentReport | undefined;
@@ -64,7 +64,7 @@ const TAIL_LINES_KEPT = 10;
 /** Of the log, so that two crashes with different messages differ. */
 const FINGERPRINT_LINES = 3;
 
-/** Only then is its output about itself: a signal, a stall or the user ended all others. */
+/** Only then does its output explain the end: all other lives were ended by a signal, a stall or the user. */
 export function failedOnItsOwn(record: MissionRecord, exit: Exit | undefined): boolean {
   const killedByPit = record.stalled !== null && record.stalled.epoch === record.life?.epoch;
   return (
@@ -118,12 +118,12 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
   };
 }
 
-/** In the line that says it, or in one near it. */
+/** The reset time, in the matching line or in one near it. */
 function resetMs(words: Words, { logTail, nowMs }: EndFacts): number | null {
   return quotaResetMs(words, nowMs) ?? retryAfterMs(logTail, nowMs);
 }
 
-/** An agent CLI has finished when it says so; of any other command, exit code 0 says it. */
+/** An agent CLI has finished when it reports so; any other command when it exits 0. */
 function hasFinished(exitCode: number | null, report: AgentReport | undefined): boolean {
   if (report === undefined) return exitCode === 0;
   if (report.isHeadless && report.isFinished) return true;
@@ -211,7 +211,7 @@ function reportEvidence({ exit, report }: EndFacts): Evidence[] {
   if (report === undefined) return [];
   if (report.unknownSession !== null)
     return [
-      { kind: "unknown-session", says: `the agent does not know the session ${report.unknownSession}` },
+      { kind: "unknown-session", says: `the agent does not have the session ${report.unknownSession}` },
     ];
   if (exit?.exitCode !== 0 || report.failure !== null) return [];
   return [{ kind: "unfinished", says: "it exited 0 without having finished its turn" }];

@@ -1,4 +1,4 @@
-// Collects what can be found out about how a life ended. Only reads, so `why` and a dry run see what the pit sees.
+// Collects what can be found out about how a life ended. Read-only, so `why` and a dry run come to the same result as the pit.
 import { statfsSync, statSync } from "node:fs";
 import { type Adapter, PATTERN_CLASSES } from "../../agents/adapter.ts";
 import { failurePatterns } from "../../agents/adapters.ts";
@@ -138,7 +138,7 @@ async function readReport(
   };
 }
 
-/** The session that this life was told to resume, by us or by the user, who may not have named its id; null for a new one. */
+/** The session that this life was told to resume, by the pit or by the user (possibly without its id); null for a new one. */
 function resumedSession(
   { invocation }: KnownAgent,
   conversation: LifeConversation | undefined,

@@ -37,7 +37,7 @@ export async function describeCalls(
 
 async function matches({ tool, command }: ToolCall, rules: readonly string[]): Promise<boolean> {
   const lines = [tool, (command ?? "").replaceAll(/\s+/g, " ")];
-  // The class says nothing here: what matters is whether one of them matches.
+  // The class does not matter here, only whether one of them matches.
   const patterns = rules.map((pattern) => ({ class: "permanent" as const, pattern }));
   return (await searchPatterns(lines, patterns)).words !== undefined;
 }

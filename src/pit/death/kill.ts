@@ -25,7 +25,7 @@ export async function killAgent(
   const { mission } = record;
   const epoch = record.life?.epoch ?? 0;
   const isOurs = (pid: number) => (keeperEpoch(pid) ?? epoch) <= epoch;
-  // A higher epoch: this life has ended, and the next one is not ours to kill. An agent can forge that file, but not the
+  // A higher epoch: this life has ended, and the next one must not be killed. An agent can forge that file, but not the
   // arguments of its keeper.
   const isAlive = () =>
     isKeeperAlive(machine.processes, config, mission) &&
@@ -49,7 +49,7 @@ export async function killAgent(
     // The keeper hangs, is stopped, or never wrote life.json.
     const identity = identifyLife(context, record);
     findKeepers(config, mission).filter(isOurs).forEach(kill);
-    // Dying takes the kernel a moment. What the keeper leaves is the life's only once the keeper is gone.
+    // The kernel takes a moment to end a process. What the keeper leaves counts as orphaned only once the keeper is gone.
     await waitWhile(clock, isAlive, KEEPER_WAIT_MS);
     await killOrphans(clock, identity, 0);
   }

@@ -15,7 +15,7 @@ export interface PatternTask {
   readonly patterns: readonly string[];
 }
 
-/** One before and one after each pattern. `line`: the newest that it matches, or -1. */
+/** Sent before and after each pattern. `line`: the newest that it matches, or -1. */
 export type PatternReply =
   | { readonly index: number; readonly done: false }
   | {
@@ -67,7 +67,7 @@ export async function searchPatterns(
     if (stuckAt === undefined) break;
     slow.add(left[stuckAt]!.pattern);
     newlySkipped.push(left[stuckAt]!);
-    // Every step of the pit is bounded: after several deadlines the rest has to wait for the next death.
+    // Every step of the pit is bounded: after several missed deadlines, the other patterns are not tried until the next death.
     left = newlySkipped.length < MAX_SLOW ? left.slice(stuckAt + 1) : [];
   }
   const skipped = patterns.filter(({ pattern }) => slow.has(pattern));
@@ -103,7 +103,7 @@ function runWorker(
         if (replies.length === patterns.length) finish(undefined);
         return;
       }
-      // A reply may be waiting behind work of this thread: only what is still silent a turn later is stuck.
+      // A reply may be queued behind work of this thread: wait one more turn before the pattern counts as stuck.
       const isStuck = () => replies.length === reply.index && finish(reply.index);
       timer = setTimeout(() => setImmediate(isStuck), deadlineMs);
     });

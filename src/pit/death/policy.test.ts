@@ -59,7 +59,7 @@ const recent = (count: number) => Array.from({ length: count }, (_, n) => NOW - 
 
 const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   [
-    "a cut-off call that only the user knows about asks, and names it",
+    "a cut-off call that matches the effect rules asks the user, and names it",
     situation({ unansweredCalls: ["Bash git push"] }),
     { action: "ask", reason: "cut off, outcome unknown: Bash git push" },
   ],
@@ -69,7 +69,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "rest" },
   ],
   [
-    "an agent that cannot continue its conversation three times in a row asks: its files are not to blame",
+    "an agent that cannot continue its conversation three times in a row asks: older files would not help",
     situation({ isIdle: true, recentCrashes: alike(3, SECOND) }),
     { action: "ask" },
   ],
@@ -179,7 +179,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", atMs: NOW + 10 * SECOND },
   ],
   [
-    "the hundredth overload is retried after 5 minutes, whatever the limits on crashes say",
+    "the hundredth overload is retried after 5 minutes, regardless of the limits on crashes",
     situation(
       { retries: 100, chance: 1, revivalsMs: recent(30), recentCrashes: alike(30), attempt: 30 },
       { class: "overload" },
@@ -218,7 +218,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     },
   ],
   [
-    "three more of the same step back one further",
+    "three more step back one checkpoint further",
     situation({ recentCrashes: alike(3), stepsBack: 1 }),
     { action: "revive", stepBackTo: "c2" },
   ],
@@ -228,7 +228,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", stepBackTo: "c3" },
   ],
   [
-    "the same crash within less than a minute may be an outage: the files stay",
+    "the same crash within less than a minute may be an outage: no step back",
     situation({ recentCrashes: alike(4, MINUTE - 1) }),
     { action: "revive", stepBackTo: null },
   ],

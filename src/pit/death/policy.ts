@@ -37,7 +37,7 @@ export interface PolicyLimits {
   readonly maxRevivalsPerHour: number;
   /** After a death older than this the user is asked. */
   readonly maxAgeMs: number;
-  /** So many similar crashes in a row step back one checkpoint … */
+  /** This many similar crashes in a row step back one checkpoint … */
   readonly alikeCrashesPerStep: number;
   /** … if they have been repeating for this long: an outage that no pattern reports is no reason to roll files back. */
   readonly stepBackAfterMs: number;
@@ -78,13 +78,13 @@ export interface Situation {
   readonly nowMs: number;
   /** Tool calls that were cut off and whose outcome only the user can tell, in a few words each. */
   readonly unansweredCalls: readonly string[];
-  /** Whether an adapter knows the agent's conversation, which a person can continue after a permanent error. */
+  /** Whether the agent has a conversation, which a person can continue after a permanent error. */
   readonly hasConversation: boolean;
-  /** It ended before its conversation got any further: it cannot even begin, whatever its files are. */
+  /** It ended before its conversation advanced: it fails at the start, so older files would not help. */
   readonly isIdle: boolean;
   /**
    * Without progress in the conversation, it exited in front of the user who had just started it: an option it
-   * rejects. Or it does not know the session that the user told it to resume.
+   * rejects. Or it does not have the session that the user told it to resume.
    */
   readonly isRejected: boolean;
   /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
@@ -180,7 +180,7 @@ export function decideRevival(situation: Situation): Decision {
   if (situation.mode === "ask") return { action: "ask", reason: "revive mode is ask" };
   if (end.class === "quota" || end.class === "overload") return retryLater(situation);
   if (situation.isRejected)
-    return { action: "ask", reason: "it ended before its conversation went on: see its output" };
+    return { action: "ask", reason: "it ended before its conversation continued: see its output" };
   const lastHour = situation.revivalsMs.filter((ms) => nowMs - ms < HOUR_MS).length;
   if (lastHour >= limits.maxRevivalsPerHour) {
     return {
@@ -198,7 +198,7 @@ export function decideRevival(situation: Situation): Decision {
 function retryLater({ end, mode, limits, retries, nowMs, chance }: Situation): Decision {
   if (end.class === "quota" && end.quotaResetMs === null) {
     const quotaWaitMs = backoff(UNKNOWN_RESET_MS, retries - 1, chance);
-    const reason = `quota exhausted, its reset is not known: retry ${retries} after ${seconds(quotaWaitMs)}`;
+    const reason = `quota exhausted, reset time unknown: retry ${retries} after ${seconds(quotaWaitMs)}`;
     return { action: "revive", atMs: nowMs + quotaWaitMs, stepBackTo: null, reason };
   }
   const waitMs = Math.min(backoff(limits.overloadBackoffMs, retries - 1, chance), MAX_OVERLOAD_WAIT_MS);
@@ -267,7 +267,7 @@ function backoff(stepsMs: readonly number[], attempt: number, chance: number): n
   return Math.round(step * (1 + JITTER * (2 * chance - 1)));
 }
 
-/** How many crashes at the end are alike, and when the first of them was. */
+/** How many of the latest crashes are similar, and when the first of them was. */
 function alikeInARow(crashes: Situation["recentCrashes"]): {
   readonly count: number;
   readonly sinceMs: number;

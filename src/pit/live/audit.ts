@@ -1,6 +1,6 @@
 // The audit of a watch: a point that walked the whole cell is compared with what the watch reported. A path that changed
-// although the watch did not report it was missed, unless no watch can see such a change: through another name of the file outside
-// the cell, through memory, or on a file system that is mounted in the cell.
+// although the watch did not report it was missed, unless no watch can see such a change: a write through a hard link outside
+// the cell, through mapped memory, or on a file system that is mounted in the cell.
 import { lstatSync } from "node:fs";
 import type { MissionContext } from "../../snapshot/mission-context.ts";
 import { diskPath, outsidePaths, rootOf } from "../../snapshot/model/cell-tree.ts";
@@ -40,7 +40,7 @@ export function findUnseen(
   reports: readonly TakenPaths[],
 ): Unseen {
   const { before, after } = layers;
-  // Compaction has merged layers: too much would seem to have changed.
+  // Compaction has merged layers: unchanged paths would seem to have changed.
   if (before.some(({ digest }, index) => after[index]?.digest !== digest))
     return { missed: [], invisible: [] };
   const tests = reports.map(createReportTest);

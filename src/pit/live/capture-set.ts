@@ -27,7 +27,7 @@ export type SurveyKind = "set" | "walk" | "audit";
 
 export interface SetOptions extends CheckpointOptions {
   readonly survey: SurveyKind;
-  /** Called at once when the set has been taken, before anything else can be reported. */
+  /** Called as soon as the set has been taken, before anything else can be reported. */
   onTaken(): void;
 }
 

@@ -30,12 +30,12 @@ describe("the next live point is due", () => {
     ["at the next audit, although other points were taken", { ...idle, lastEndMs: 3_599_000 }, 3_600_900],
     ["at once at the end of a turn", { ...changed(10_000), urgentMs: 10_500 }, 10_500],
     [
-      "at once at the end of a turn where nothing can be watched",
+      "immediately at the end of a turn if the cell cannot be watched",
       { ...idle, isWatched: false, urgentMs: 5000 },
       5000,
     ],
     [
-      "at the end of a turn, when the last one has paid for itself",
+      "at the end of a turn, but not before the time share of the last point allows it",
       { ...idle, urgentMs: 10_500, lastTookMs: 1000 },
       19_000,
     ],

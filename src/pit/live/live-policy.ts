@@ -8,7 +8,7 @@ export interface LiveLimits {
   readonly quietMs: number;
   /** The part of the time that points may take, 0 to 1. */
   readonly share: number;
-  /** The whole cell is walked this often, whatever the watch says. */
+  /** The whole cell is walked this often, regardless of the watch. */
   readonly auditMs: number;
 }
 
@@ -18,7 +18,7 @@ export interface LiveState {
   readonly lastChangeMs: number | undefined;
   /** How many changes no checkpoint holds. */
   readonly unsavedChanges: number;
-  /** When the agent reported something to save at once, such as the end of a turn; undefined: nothing, or it is saved. */
+  /** When the agent reported something to save immediately, such as the end of a turn; undefined: nothing, or it is saved. */
   readonly urgentMs: number | undefined;
   /** False: nothing reports changes, so the cell is examined at intervals. */
   readonly isWatched: boolean;

@@ -14,7 +14,7 @@ export interface LiveStatus {
   readonly unsaved_changes: number;
   /** Whether they have waited longer than `protect_within_seconds`. */
   readonly is_late: boolean;
-  /** Why changes are not noticed at once; null: they are. */
+  /** Why changes are not noticed immediately; null: they are. */
   readonly unwatched: string | null;
   /** Why the last attempt at a point failed. */
   readonly problem: string | null;

@@ -14,7 +14,7 @@ test("the mount of the whole version 2 tree is found, among version 1 and partia
   expect(findMount(lines.slice(0, 2).join("\n"))).toBeUndefined();
 });
 
-test("empty groups that nobody uses are removed, young ones and those with members are not", () => {
+test("old empty groups are removed, young ones and those with members are not", () => {
   // Plain directories: every user can create them.
   const base = mkdtempSync(join(tmpdir(), "lazarus-groups-"));
   const [empty, nested, used] = ["a", "b", "c"].map((digit) => `lazarus-${digit.repeat(32)}`) as [

@@ -1,5 +1,5 @@
 // The control group (v2) of a life, where this user may create one: as root, or in a subtree that a service manager
-// delegated. The kernel knows its members whatever they do to their names, sessions and environments.
+// delegated. The kernel tracks its members even if they change their names, sessions and environments.
 import {
   existsSync,
   mkdirSync,
@@ -86,7 +86,7 @@ const SWEEP_AGE_MS = 600_000;
 const NAME = /^lazarus-[0-9a-f]{32}$/;
 
 /**
- * Removes empty groups that nobody will remove any more: of a start that was killed before it was recorded, or of a home
+ * Removes empty groups that were left behind: by a start that was killed before it was recorded, or by a home
  * that was deleted. Other pits have their groups here too, so a young one stays.
  */
 export function sweepCgroups(nowMs: number, base: string | undefined = baseGroup()): void {

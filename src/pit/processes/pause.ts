@@ -19,7 +19,7 @@ export async function pauseTree(clock: Clock, identity: LifeIdentity): Promise<n
       signaled.add(pid);
     }
     const running = members.filter(({ state }) => !"Tt".includes(state));
-    // Done when all have stopped and none has forked before it did.
+    // Done when all have stopped and no new process has appeared.
     if (fresh.length === 0 && running.length === 0) return signaled.size;
     if (clock.monotonicMs() > deadlineMs) return signaled.size;
     if (running.length > 0) await clock.sleep(POLL_MS);

@@ -25,7 +25,7 @@ export function writeEnvironment(
   else writeJsonFile(machine.disk, path, { format: 1, variables: environment });
 }
 
-/** Throws when it is missing or damaged: without its keys an agent would only fail in another way. */
+/** Throws when it is missing or damaged: without its keys the agent would fail anyway. */
 export function readEnvironment(config: Config, mission: string): Environment {
   const { environment: path } = agentPaths(config, mission);
   const reading = readJsonFile(path, LIMIT_BYTES);

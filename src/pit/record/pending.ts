@@ -1,8 +1,8 @@
-// Whose turn it is to act on a recorded decision, and whether its time has come.
+// Which process acts on a recorded decision, and whether it is due.
 import { isAlive, type Processes } from "../../platform/process-identity.ts";
 import { dropDecision, type MissionRecord } from "./record.ts";
 
-/** Whether the command that has the agent's terminal is alive: the exit and a revival are its business, not a pit's. */
+/** Whether the command that has the agent's terminal is alive: that command handles the exit and the revival, not a pit. */
 export function isInForeground(processes: Processes, record: MissionRecord | undefined): boolean {
   const owner = record?.life?.foreground;
   return owner != null && isAlive(processes, owner);

@@ -98,7 +98,7 @@ describe("the next step", () => {
   });
 });
 
-test("an agent that ends before a conversation begins is started again only where nobody watches", () => {
+test("an agent that ends before its conversation starts is revived only in the background", () => {
   const action = (change: Partial<MissionRecord>, turn: number | null = null) =>
     decide(endLife({ ...started, ...change }, end(1, START, { turn }), DEFAULT_LIMITS.healthyMs), START)
       .decision?.action;
@@ -111,7 +111,7 @@ test("an agent that ends before a conversation begins is started again only wher
   expect(action({ terminal, life: life(1, START, "revival") })).toBe("revive");
 });
 
-test("a revival is counted when it begins", () => {
+test("a revival is counted when it starts", () => {
   const revived = beginLife(started, life(2, START + 5, "revival"));
   expect(revived).toMatchObject({ attempt: 1, revivals_ms: [START + 5] });
 });

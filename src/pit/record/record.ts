@@ -326,7 +326,7 @@ export function setDecision(record: MissionRecord, decision: Decision, nowMs: nu
   };
 }
 
-/** What is left to do about the newest life, in order; each step happens once, whatever is killed in between. */
+/** What is left to do about the newest life, in order; each step happens once, even if a process is killed in between. */
 export type Step = "none" | "record-end" | "checkpoint" | "decide" | "wait";
 
 export function nextStep(record: MissionRecord): Step {

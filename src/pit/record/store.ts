@@ -108,7 +108,7 @@ export function writeRecord(machine: Machine, config: Config, record: MissionRec
   const { directory, record: path } = agentPaths(config, record.mission);
   try {
     makeDirectory(machine.disk, directory);
-    // A person's command must be recorded even when an agent has filled the disk.
+    // A user's command must be recorded even when an agent has filled the disk.
     withReserve(machine.disk, reserveFile(config), () => writeJsonFile(machine.disk, path, record));
   } catch (error) {
     throw asLazarusError(error, `writing the agent record ${path}`, directory);

@@ -112,7 +112,7 @@ export interface ResumePlan {
   readonly added: AgentEnvironment;
   readonly session: string | null;
   readonly position: Position | null;
-  /** The agent's files had lost it, or a part of it. */
+  /** The agent's files lacked it, or a part of it. */
   readonly isPutBack: boolean;
   /** Why the conversation cannot be continued; null when it can. */
   readonly problem: string | null;
@@ -163,9 +163,9 @@ function findProblem(
   session: string | null,
   position: Position | null,
 ): string | null {
-  if (session === null) return "its session is not known";
+  if (session === null) return "its session is unknown";
   if (end?.evidence.some(({ kind }) => kind === "unknown-session"))
-    return `${adapter.name} does not know the session ${session}`;
+    return `${adapter.name} does not have the session ${session}`;
   if (position === null) return `there is no transcript of the session ${session}`;
   if (adapter.resume(line.args, session, "") === null) return "its command line cannot be resumed";
   return null;

@@ -4,7 +4,7 @@
 # digest: an upgrade never changes the script under a running shell. Supported shells: dash, bash, busybox.
 #
 # Open descriptors: 3 the life lock, as long as the keeper lives; 4 the log; 5 the caller's stderr, which is copied to the log
-# for agents whose failures Lazarus knows. The agent gets none of
+# for agents with an adapter. The agent gets none of
 # them. launcher.ts made this process a child subreaper, so what the agent leaves behind becomes its child; where
 # there is a control group for this life, the agent is in it and the keeper is not. The keeper kills all of that before it
 # exits.
@@ -216,7 +216,7 @@ reap() {
 copy_errors() {
   if [ -t 5 ] || ! command -v tee >/dev/null || ! mkfifo "$_fifo"; then return 0; fi
   if [ "$(readlink /proc/$_keeper/fd/1)" = "$(readlink /proc/$_keeper/fd/5)" ]; then _both=1; fi
-  # Ends with the last process that writes to it, not with Ctrl-C or when nobody reads the caller's stderr any more.
+  # Ends with the last process that writes to it, not with Ctrl-C or when the caller's stderr is closed.
   ( trap '' TERM INT HUP QUIT USR1 USR2 PIPE; exec 3>&-; exec tee -a "$_out" <"$_fifo" >&5 5>&- ) &
   _copy=$!
 }

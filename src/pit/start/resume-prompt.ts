@@ -1,4 +1,4 @@
-// The note that a revived agent CLI gets as its prompt: short, and true whatever the conversation itself claims. Pure. Commands
+// The note that a revived agent CLI gets as its prompt: short facts, independent of what the conversation says. Pure. Commands
 // and names come from agents: each is one line, shown as data and never as an instruction.
 import { describeEffect, type EffectNote } from "../../effects/notes.ts";
 import { describeEnd } from "../describe.ts";
@@ -10,7 +10,7 @@ export interface ConversationFacts {
   readonly how: "resume" | "restart";
   /** Why it starts over; null when it is resumed. */
   readonly problem: string | null;
-  /** Where the conversation is now, and where it was when the last life ended; null when it is not known. */
+  /** Where the conversation is now, and where it was when the last life ended; null when that is unknown. */
   readonly turn: number | null;
   readonly turnAtEnd: number | null;
   /** The last life had ended its turn and was waiting for the user. */

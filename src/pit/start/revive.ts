@@ -121,7 +121,7 @@ async function prepareRevival(
   const name = how === "substitute" ? "substitute" : "resume_command";
   const template = record[name];
   const conversation = await planConversation(context, mission, facts, life.environment);
-  // The note reaches the model one way only: as the prompt, or by its hook where the user's own command line has no place.
+  // The note reaches the model in exactly one way: as the prompt, or through its hook if the user's command has no place for it.
   deliverByHook(context, mission, template === null ? undefined : conversation?.note);
   if (template === null)
     return conversation === undefined
@@ -207,7 +207,7 @@ function restoredSince(context: PitContext, mission: MissionId, { end }: Mission
   }
 }
 
-/** So soon after a crash, changes by others are not looked for. */
+/** Within this time after a crash, changes by others are not searched for. */
 const UNCHANGED_MS = 5000;
 
 /** Paths in the worktree that changed after the checkpoint of the last life. A problem here never fails the revival. */

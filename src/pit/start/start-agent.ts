@@ -90,7 +90,7 @@ export async function startAgent(
   crashPoint("pit.start.cell-complete");
   const obstacle = findObstacle(config, record);
   if (obstacle !== undefined) throw notStarted(mission, obstacle.reason, obstacle.hint);
-  // Everything that can be wrong with the settings or the environment is found before the epoch is raised.
+  // Errors in the settings or the environment are found before the epoch is raised.
   const settings = context.settings(record);
   const env = agentEnvironment(context, record, request.environment);
   // Temporary files of killed keepers and pits; a zombie writes nothing more.
@@ -209,7 +209,7 @@ function spawnKeeper(
   const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
   makeDirectory(machine.disk, join(cell.root, "logs"));
-  // The output of other commands is not read for a reason, unless the user has patterns for it.
+  // The output of other commands is not searched for a cause, unless the user has patterns for it.
   const copyErrors = foreground && (record.adapter !== null || settings.patterns.length > 0);
   const keeperArgs = keeperArguments(
     {

@@ -18,7 +18,7 @@ import { watchWakeFiles } from "./wake-file.ts";
 export interface Pit extends Disposable {
   /** Runs until the signal, then takes the shutdown checkpoints. Agents keep running. */
   run(signal: AbortSignal): Promise<void>;
-  /** Checkpoints from what it knows about changes. */
+  /** Takes checkpoints from the changes it has watched. */
   readonly live: LiveCheckpoints;
   /** How many agents it watches. */
   readonly watching: number;

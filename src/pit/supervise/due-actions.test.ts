@@ -55,7 +55,7 @@ describe("a mission with a time to attend to it", () => {
     const actions = dueActions(state, { wallMs: WALL + 3_600_000, monotonicMs: 50 });
     expect(actions).toContainEqual({ kind: "attend", mission: m1 });
   });
-  test("is attended to at once when the clock was set back", () => {
+  test("is attended to immediately when the clock was set back", () => {
     const actions = dueActions(state, { wallMs: WALL - 3_600_000, monotonicMs: 50 });
     expect(actions).toEqual([{ kind: "attend", mission: m1 }]);
   });
@@ -76,7 +76,7 @@ test.each(["heartbeat", "watchdog", "rescan"] as const)("%s runs at its interval
   expect(dueActions(state, after(7000))).toEqual([{ kind: duty }]);
 });
 
-test("the first heartbeat is due at once", () => {
+test("the first heartbeat is due immediately", () => {
   const state = {
     ...idle,
     intervalsMs: { ...idle.intervalsMs, heartbeat: 60_000 },

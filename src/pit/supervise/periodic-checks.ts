@@ -15,7 +15,7 @@ import type { WatchedAgent } from "./watch-list.ts";
 /** What the pit needs to know about a running agent between ticks. */
 export interface AgentSettings {
   readonly agent: string;
-  /** False while the user wants it stopped, paused or resting. */
+  /** False while the desired state is stopped, paused or resting. */
   readonly shouldRun: boolean;
   /** Null: no live points. */
   readonly live: LiveLimits | null;

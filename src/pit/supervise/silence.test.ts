@@ -7,7 +7,7 @@ const plan = (silent: Record<string, number>, known: Record<string, number> = {}
   planSilence(new Map(Object.entries(silent)), new Map(Object.entries(known)), NOW, DAY);
 
 describe("a silent cell", () => {
-  it("is news once for each silence", () => {
+  it("is reported once for each silence", () => {
     expect(plan({ gateway: NOW - 200 }).fresh).toEqual(["gateway"]);
     expect(plan({ gateway: NOW - 200 }, { gateway: NOW - 200 }).fresh).toEqual([]);
     expect(plan({ gateway: NOW - 200 }, { gateway: NOW - 9000 }).fresh).toEqual(["gateway"]);
@@ -17,7 +17,7 @@ describe("a silent cell", () => {
     expect([...plan({}, { gateway: NOW - 200 }).known]).toEqual([]);
   });
 
-  it("is no news when it has been silent for longer than the maximum age, but it is remembered", () => {
+  it("is not reported, only remembered, when it has been silent for longer than the maximum age", () => {
     const { fresh, known } = plan({ old: NOW - DAY - 1 });
     expect(fresh).toEqual([]);
     expect([...known.keys()]).toEqual(["old"]);

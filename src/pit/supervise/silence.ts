@@ -1,5 +1,5 @@
 // Cells that only send heartbeats, of a gateway or a container for example, have no keeper that could report their end. The
-// pit alerts once when such a cell goes silent and saves it as it was found; which silences were reported is on disk, so
+// pit alerts once when such a cell goes silent and takes a checkpoint of it; which silences were reported is on disk, so
 // that a restart of the pit repeats nothing.
 import { join } from "node:path";
 import { isMissionId, type MissionId } from "../../cell/mission-id.ts";
@@ -22,7 +22,7 @@ export interface SilencePlan {
   readonly known: Silences;
 }
 
-/** A silence that is older than `maxAgeSeconds` when the pit first sees it is remembered, but no news. Pure. */
+/** A silence that is older than `maxAgeSeconds` when the pit first sees it is remembered, but not reported. Pure. */
 export function planSilence(
   silent: Silences,
   known: Silences,

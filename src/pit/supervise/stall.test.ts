@@ -39,7 +39,7 @@ describe("a stall", () => {
   test("is timed from the start again after the host slept", () => {
     expect(judgeStall(restartClocks(fresh, 70_000), limits, 100_000)).toBeUndefined();
   });
-  test("is averted by a sign that goes backwards, as after the clock was set", () => {
+  test("is averted by a counter that decreases, as after the clock was set", () => {
     expect(seen({ activity: "-5" }, 7).activeMs).toBe(7);
   });
   test("is averted by bytes that any process of the life writes", () => {

@@ -6,7 +6,7 @@ import type { Usage } from "../processes/usage.ts";
 export interface Signs {
   /** Output and heartbeats; only compared for equality. */
   readonly activity: string;
-  /** Undefined where the kernel does not tell. */
+  /** Undefined where the kernel does not report it. */
   readonly usage: Usage | undefined;
   /** Only compared for equality. */
   readonly progress: string;
@@ -30,14 +30,14 @@ export function startClocks(signs: Signs, monotonicMs: number): Clocks {
   return { signs, cpuMs: signs.usage?.cpuMs ?? 0, activeMs: monotonicMs, progressedMs: monotonicMs };
 }
 
-/** Of the limit, in CPU time: a program that only waits, with a timer or two, uses less. */
+/** Share of the limit, in CPU time: a program that only waits, with a timer or two, uses less. */
 const BUSY_SHARE = 0.01;
 
 export function observe(clocks: Clocks, signs: Signs, limits: StallLimits, monotonicMs: number): Clocks {
   const before = clocks.signs;
   const progressed = signs.progress !== before.progress;
   const cpuMs = signs.usage?.cpuMs ?? 0;
-  // Sums shrink when a process ends whose counters nobody inherits.
+  // Sums shrink when a process ends and no parent inherits its counters.
   const cpuBaseMs = Math.min(clocks.cpuMs, cpuMs);
   const active =
     progressed ||

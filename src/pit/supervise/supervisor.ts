@@ -55,7 +55,7 @@ export interface Supervisor {
 }
 
 export const RESCAN_MS = 5000;
-/** How often to look whether a live point is due. */
+/** How often to check whether a live point is due. */
 const LIVE_MS = 250;
 /** The first retry is soon: a full disk is often free again after a moment. */
 const FIRST_RETRY_MS = 1000;
@@ -262,7 +262,7 @@ function checkStallOf(supervisor: Supervisor, mission: MissionId, monotonicMs: n
   queue.addWork(mission, () => reportProblems(supervisor, mission, kill));
 }
 
-/** Alerts about cells whose heartbeats have stopped, and saves each as it was found. */
+/** Alerts about cells whose heartbeats have stopped, and takes a checkpoint of each. */
 function reportSilence(supervisor: Supervisor): void {
   const { context, queue } = supervisor;
   try {

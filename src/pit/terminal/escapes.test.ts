@@ -16,7 +16,7 @@ function split(...chunks: string[]): string[] {
 }
 
 describe("escape sequences", () => {
-  it("are told from text", () => {
+  it("are separated from text", () => {
     expect(split("a\x1b[1;31mb\x1b]0;title\x07c\x1bP+q\x1b\\d\x1b(B\x1b7e")).toEqual([
       "a",
       "<[1;31m>",

@@ -17,7 +17,7 @@ export interface Frame {
 
 const TYPES: readonly FrameType[] = ["hello", "input", "size", "output", "paint"];
 const HEADER_BYTES = 5;
-/** No frame is longer; a longer one is not ours. */
+/** No frame is longer; a longer one is not of this protocol. */
 const LIMIT_BYTES = 4 * 1024 * 1024;
 
 export function encodeFrame(type: FrameType, payload: Uint8Array | string): Buffer {

@@ -1,6 +1,6 @@
 // One terminal and its viewers. All output goes to the log; each viewer gets it as fast as it can take it. A viewer that
 // cannot keep up misses output and is repainted, so the agent never waits for it and memory stays bounded. The size is
-// that of the viewer who was active last, as in tmux.
+// that of the most recently active viewer, as in tmux.
 import type { Socket } from "node:net";
 import type { Clock } from "../../platform/clock.ts";
 import { createBacklog } from "./backlog.ts";
@@ -46,7 +46,7 @@ export class TerminalHost {
   readonly #backlog = createBacklog();
   readonly #modes = createTerminalModes();
   readonly #scanner = createEscapeScanner({ sequence: (sequence) => this.#modes.apply(sequence) });
-  /** The one who was active last is at the end. */
+  /** The most recently active one is last. */
   #viewers: Viewer[] = [];
   #size: TerminalSize;
   #isRedrawing = false;
@@ -126,7 +126,7 @@ export class TerminalHost {
   }
 
   #input(viewer: Viewer, bytes: Buffer): void {
-    // Every viewer's terminal answers what the agent has asked once.
+    // Every viewer's terminal replies to a query that the agent has sent once.
     if (!isReport(bytes)) this.#becomeActive(viewer);
     else if (this.#active() !== viewer) return;
     const signal = typedInterrupt(bytes);
@@ -155,7 +155,7 @@ export class TerminalHost {
     return true;
   }
 
-  /** The whole screen, as well as it is known; `limitBytes`: for a viewer who has missed output. */
+  /** The whole screen, as far as it is known; `limitBytes`: for a viewer that has missed output. */
   #paint(viewer: Viewer, limitBytes?: number): void {
     const clear = "\x1b[2J\x1b[H";
     const { isAlternate } = this.#modes;

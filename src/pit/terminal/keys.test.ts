@@ -42,7 +42,7 @@ describe("detach keys", () => {
     expect(typed("ctrl-\\", paste)).toEqual({ forward: paste, isDetach: false });
     expect(typed("ctrl-\\", paste, "\x1c")).toEqual({ forward: paste, isDetach: true });
   });
-  it("leave every other byte as it is", () => {
+  it("leave every other byte unchanged", () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => byte !== 0x1c));
     expect(createDetachMatcher([0x1c])(bytes)).toEqual({ forward: bytes, isDetach: false });
   });
@@ -56,7 +56,7 @@ it("Ctrl-C and Ctrl-\\ are interrupts, typed but not pasted", () => {
   expect(typedInterrupt(Buffer.from(`${"x".repeat(2000)}\x03`))).toBeUndefined();
 });
 
-it("answers of a terminal are told from keys", () => {
+it("replies of a terminal are distinguished from keys", () => {
   for (const report of [
     "\x1b[?62;22c",
     "\x1b[12;40R",

@@ -22,7 +22,7 @@ export function parseDetachKeys(text: string): readonly number[] | undefined {
   return keys.includes(-1) ? undefined : keys;
 }
 
-/** As a person writes it: Ctrl-\. */
+/** For people: Ctrl-\. */
 export function describeDetachKeys(text: string): string {
   return text
     .split(",")

@@ -18,7 +18,7 @@ const OFF = [1, 5, 6, 9, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 2
 const ON = [7, 25];
 /** Begun and ended within one frame, so never entered, only left: synchronized output. */
 const TRANSIENT = 2026;
-/** A program that only pushes keyboard modes must not grow our memory. */
+/** A program that only pushes keyboard modes must not use unlimited memory. */
 const MAX_KEYBOARDS = 64;
 
 export function createTerminalModes(): TerminalModes {

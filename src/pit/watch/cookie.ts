@@ -1,7 +1,7 @@
 // A file whose change the watcher must report before a set is trusted, as in git's fsmonitor and in Watchman. One cookie
 // anywhere is enough for all trees: the kernel appends the events of all watches of one inotify instance to one queue, in the order
 // in which they happen and before the call that causes them returns. So when the cookie's event has been read, every earlier event
-// has been read or was lost; and a full queue loses the cookie's event, too, and says so. It is a rename, which needs no disk space,
+// has been read or was lost; and a full queue also loses the cookie's event, and reports that. It is a rename, which needs no disk space,
 // and each one has a new name, so that an older event is not mistaken for it. The directory is in run_dir: outside every tree.
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ export function createCookie(directory: string, watch: (path: string, mask: numb
           rename();
           return true;
         } catch {
-          // Someone has removed it, or the directory.
+          // The file or its directory was removed.
           wd = undefined;
         }
       }

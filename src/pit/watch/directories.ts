@@ -1,5 +1,5 @@
-// The watched directories of a tree. Each knows its parent and its name, so that its path is always the current one. A watch
-// belongs to an inode: the kernel gives the same descriptor wherever the directory has been moved to.
+// The watched directories of a tree. Each has its parent and its name, so that its path is always current. A watch
+// belongs to an inode: the kernel returns the same descriptor after the directory was moved.
 import { joinPath, systemPath } from "../../snapshot/model/path-bytes.ts";
 import type { Matcher } from "../../snapshot/path-patterns.ts";
 import type { DirtyPaths } from "./dirty-paths.ts";

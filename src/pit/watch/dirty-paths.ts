@@ -1,9 +1,9 @@
 // What changed in a tree since the set was last taken: paths, or *unknown*, which means that everything may have changed. Bounded:
-// a set that would cost more than a walk is worth nothing. Unknown stays unknown until the set is taken. Pure.
+// a set that would cost more than a walk is useless. Unknown stays unknown until the set is taken. Pure.
 
 /** Plain data: it is sent between threads. Paths are spelled as in src/snapshot/model/path-bytes.ts. */
 export interface TakenPaths {
-  /** Why nothing can be said; null: `paths` and `trees` are complete. */
+  /** Why it is unknown; null: `paths` and `trees` are complete. */
   readonly unknown: string | null;
   /** Their content, stat or existence may have changed; of a directory, also its names. */
   readonly paths: readonly string[];

@@ -1,6 +1,6 @@
 // Tells the pit what changed in the trees of its missions. One worker thread and one inotify queue for all of them. Where a tree
 // cannot be watched, it says why, and the pit examines that tree at intervals; nothing here ever fails. A worker that ends is
-// started again a few times, and knows nothing of what happened before.
+// started again a few times, without knowledge of earlier changes.
 import type { Worker } from "node:worker_threads";
 import { startWorker } from "../../platform/worker-module.ts";
 import { type TakenPaths, unknownPaths } from "./dirty-paths.ts";
@@ -10,7 +10,7 @@ export type { TakenPaths } from "./dirty-paths.ts";
 export type { WatchedTree } from "./watch-trees.ts";
 
 export interface TreeChanges {
-  /** Changes since the tree was added that are a reason to save; only differences mean something. */
+  /** Changes since the tree was added that are a reason to save; only differences between two values matter. */
   readonly changes: number;
   /** Why the tree is not watched; null: it is. */
   readonly unwatched: string | null;
@@ -44,7 +44,7 @@ export type TreeWatcherResponse =
   | { readonly kind: "synced"; readonly id: number };
 
 export interface TreeWatcherOptions {
-  /** A directory of the watcher's own, outside all trees. */
+  /** The watcher's own directory, outside all trees. */
   readonly cookies: string;
   start?(name: string, from: string, options: { workerData: { cookies: string } }): Worker;
 }

@@ -66,7 +66,7 @@ function take(watches: TreeWatches, key: string) {
   return { unknown, paths: paths.toSorted(), trees: trees.toSorted() };
 }
 
-it("knows nothing at first, then what the events name", () => {
+it("returns an unknown set at first, then the paths of the events", () => {
   const root = createTree("a");
   const { inotify, wds } = createKernel();
   const watches = watchTrees(inotify);
@@ -174,7 +174,7 @@ it("watches a tree that reached the limit when the user has raised it", () => {
   expect(watches.report()[0]!.unwatched).toBe(null);
 });
 
-it("knows nothing after an overflow, and finds directories whose creation was lost without ending other watches", () => {
+it("returns an unknown set after an overflow, and finds new directories without removing other watches", () => {
   const root = createTree("a");
   const { inotify, wds } = createKernel();
   const watches = watchTrees(inotify);
@@ -191,7 +191,7 @@ it("knows nothing after an overflow, and finds directories whose creation was lo
   expect(take(watches, "m1").paths).toEqual(["lost/deep/file"]);
 });
 
-it("knows nothing of a tree after a burst in it, and everything of the others", () => {
+it("returns an unknown set for a tree after a burst in it, and complete sets for the others", () => {
   const [one, two] = [createTree(), createTree()];
   const { inotify, wds } = createKernel();
   const watches = watchTrees(inotify);
@@ -222,7 +222,7 @@ it.each([
   expect(take(watches, "m1").paths).toEqual(["file"]);
 });
 
-it("says that a root is gone, and watches it when it is back", () => {
+it("reports a root that is gone, and watches it when it is back", () => {
   const root = createTree();
   const { inotify, wds } = createKernel();
   const missing = {
@@ -242,7 +242,7 @@ it("says that a root is gone, and watches it when it is back", () => {
   expect(wds.size).toBe(1);
 });
 
-it("knows nothing after a mount in the tree, and does not watch a network file system", () => {
+it("returns an unknown set after a mount in the tree, and does not watch a network file system", () => {
   const root = createTree("a");
   const { inotify, mounts } = createKernel();
   const watches = watchTrees(inotify);

@@ -115,7 +115,7 @@ export function watchTrees(inotify: Inotify): TreeWatches {
         isIgnored: createMatcher(ignore),
         isQuiet: createMatcher(quiet),
         directories: new Set(),
-        dirty: new DirtyPaths("nothing is known from before the watch began"),
+        dirty: new DirtyPaths("changes before the watch began are unknown"),
         changes: 0,
         unwatched: null,
         isStale: true,
@@ -332,7 +332,7 @@ function handleOwnEvent(calls: Calls, directory: Directory, mask: number): void 
     if (!tree.isQuiet(path)) tree.changes += 1;
     tree.dirty.addPath(path);
   }
-  // Other directories are reported by their parents, too.
+  // For other directories, the parent reports this too.
   if (parent === undefined && (mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED)) !== 0)
     lose([tree], "the directory itself was moved or deleted");
 }

@@ -14,7 +14,7 @@ import type { TreeWatcherRequest, TreeWatcherResponse } from "./tree-watcher.ts"
 import { watchTrees } from "./watch-trees.ts";
 
 const BUFFER_BYTES = 256 * 1024;
-/** How often mounts and lost trees are looked at. */
+/** How often mounts and lost trees are checked. */
 const CHECK_MS = 2000;
 /** More than the queue usually holds. */
 const MAX_EVENTS = 100_000;

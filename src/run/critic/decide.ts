@@ -1,7 +1,7 @@
 // Decides what a watchdog does, as a pure function. Two tiers: after the soft timeout it asks, at most once per idle
 // period; at soft × multiplier it kills the run regardless of the answer. A run with a tool call in flight is not idle.
 
-/** What a watchdog knows about one run. */
+/** The state of a watchdog for one run. */
 export interface CriticState {
   /** Monotonic time of the last activity. */
   readonly lastActivityMs: number;

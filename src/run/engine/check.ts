@@ -1,5 +1,5 @@
-// Replays open runs against the agent as it is now, without acting: no model is asked, no tool is called, nothing is written.
-// A changed agent still continues, because responses are data; this tells beforehand which runs would see a difference, and
+// Replays open runs against the current agent, without acting: no model or tool is called, and nothing is written.
+// A changed agent still continues, because responses are data; this shows beforehand which runs would see a difference, and
 // which could not continue.
 import type { ToolSet } from "ai";
 import { OPEN } from "../journal/head.ts";
@@ -39,7 +39,7 @@ export async function checkRuns(
     const differences = missingTools(session, tools);
     const stuck = await replay(loop, session, differences);
     if (head.definition !== kind.definition && kind.onChange !== "continue") {
-      stuck.push("another version of the agent began it, and onChange leaves it to that version");
+      stuck.push("another version of the agent started it, and onChange leaves it to that version");
     }
     const verdict = stuck.length > 0 ? "stuck" : differences.length > 0 ? "differs" : "same";
     checked.push({ runId, status, step, verdict, problems: [...stuck, ...differences] });
@@ -61,7 +61,7 @@ async function replay(loop: Loop, session: Session, differences: string[]): Prom
     work.catch(() => {});
     await Promise.race([work, run.halted]);
   } catch (error) {
-    // Where the record ends, the replay stops: that is as far as a check goes.
+    // The replay stops where the record ends.
     if (run.step < last || run.haltedBy === undefined)
       return [`it stops after step ${run.step}: ${thrownText(error)}`];
   } finally {

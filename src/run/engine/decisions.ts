@@ -1,4 +1,4 @@
-// What callbacks of the agent decided is decided once: approvals, repairs and prepared steps are recorded, and a replay does
+// Decisions of the agent's callbacks are made once: approvals, repairs and prepared steps are recorded, and a replay does
 // not ask again. A decision that cannot be stored is asked for again.
 
 import { PARTS_PER_CALL } from "../journal/journal.ts";
@@ -18,7 +18,7 @@ export async function decideOnce<T>(
 ): Promise<T> {
   const place = run.placeOf(callId, purpose);
   if (place === undefined) return decide();
-  // A call that was approved is judged again by the agent of today; that is another decision.
+  // The current agent decides again about a call that was approved; that is another decision.
   const again = place.step <= run.base && !run.calls.includes(place) ? PURPOSES.length : 0;
   const call = place.call * PARTS_PER_CALL + PURPOSES.indexOf(purpose) + again;
   const old = await run.awaited(() => run.get(place.step, "decision", call) ?? laterThan(run, place.step));

@@ -1,4 +1,4 @@
-// `durable(agent, { store })`: an agent of the AI SDK whose runs survive their process. The loop stays the SDK's own; what the
+// `durable(agent, { store })`: an AI SDK agent whose runs survive their process. The loop is the SDK's; what the
 // model answered and what tools did is journaled, and a resumed run replays the loop over the journal.
 import {
   type Agent,
@@ -52,7 +52,7 @@ export interface DurableOptions<TOOLS extends ToolSet> {
   };
   /** Continue interrupted, answered and due runs of this agent in the background. Default true. */
   readonly recover?: boolean;
-  /** What to do with runs that another version of the agent began: continue (default), leave them, or refuse. */
+  /** What to do with runs that another version of the agent started: continue (default), leave them, or refuse. */
   readonly onChange?: "continue" | "pin" | "refuse";
   /** How long a request for approval can be answered; then it counts as denied. Default: no limit. */
   readonly approvalMs?: number;
@@ -223,7 +223,7 @@ export class DurableAgent<
     return { tick, [Symbol.dispose]: stop };
   }
 
-  /** What would become of the open runs of this agent, without acting: for `lazarus runs check` before a deploy. */
+  /** What would happen to the open runs of this agent, without acting: for `lazarus runs check` before a deploy. */
   check(): Promise<CheckedRun[]> {
     return checkRuns(this.#log, this.#kind, this.#loop, this.#settings.tools);
   }
@@ -249,7 +249,7 @@ export class DurableAgent<
 
 /** A schedule that is running. */
 export interface ScheduledRuns extends Disposable {
-  /** Handles what is due now, instead of waiting for the next look. */
+  /** Handles what is due now, instead of waiting for the next check. */
   tick(): Promise<TickReport>;
 }
 
@@ -286,7 +286,7 @@ export function durable<
   return new DurableAgent(settings, options);
 }
 
-/** Digest of what a model sees of an agent: another digest means that it was changed. */
+/** Digest of what a model sees of an agent: a different digest means that it was changed. */
 export function definitionOf({ id, model, instructions, tools }: Settings): string {
   const described = Object.entries((tools ?? {}) as ToolSet).map(([name, tool]) => [
     name,

@@ -102,8 +102,8 @@ async function pastWithoutResult(run: LiveRun, tool: LedgerTool, place: Response
   run.halt(
     new LazarusError(
       "RUN_CHANGED",
-      `run ${run.id} waits before ${tool.name} (${run.effectIdOf(place)}), which this agent would call at once`,
-      { hint: "resume it with the version of the agent that began it" },
+      `run ${run.id} waits before ${tool.name} (${run.effectIdOf(place)}), which this agent would call immediately`,
+      { hint: "resume it with the version of the agent that started it" },
     ),
   );
   throw new CallHalted();
@@ -114,7 +114,7 @@ function endedEntry(run: LiveRun, place: ResponseCall): Entry | undefined {
   return entry?.state === "done" || entry?.state === "failed" ? entry : undefined;
 }
 
-/** The entry of a call that has not ended, or a new one. The effect history may know more than a store that went back. */
+/** The entry of a call that has not ended, or a new one. The effect history may have more than a restored store. */
 function openEntry(run: LiveRun, tool: LedgerTool, place: ResponseCall, input: unknown): Entry {
   const { step, call, callId } = place;
   const digest = inputDigest(input);
@@ -141,7 +141,7 @@ function openEntry(run: LiveRun, tool: LedgerTool, place: ResponseCall, input: u
   };
 }
 
-/** What the history knows about a call that this store does not. */
+/** What only the history, not this store, records about a call. */
 function recalled(effect: Effect, text: string): EffectValue {
   if (effect.state === "done")
     return { output: effect.output ?? "The call succeeded; its result was not recorded." };
@@ -328,7 +328,7 @@ function needsHuman(run: LiveRun, parked: readonly { entry: Entry; reason: strin
   );
 }
 
-/** On a stop, an effect gets a grace period to finish, so that its outcome is known; a read is abandoned at once. */
+/** On a stop, an effect gets a grace period to finish, so that its outcome is known; a read is abandoned immediately. */
 export async function withGrace<T>(run: LiveRun, started: Promise<T>, hasEffect: boolean): Promise<T> {
   const { signal } = run.stop;
   if (!hasEffect) return orStopped(started, signal);

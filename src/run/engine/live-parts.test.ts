@@ -27,7 +27,7 @@ describe("live parts", () => {
       }),
     );
   });
-  test("other words are noticed", () => {
+  test("different text is detected", () => {
     expect(remainder([START, text("hello")], [START, text("help")])).toBeUndefined();
     expect(remainder([START], [START, text("x")])).toBeUndefined();
     expect(remainder([START, text("hello")], [{ type: "reasoning-start", id: "1" }])).toBeUndefined();

@@ -1,6 +1,6 @@
 // Parts of a response while it is being streamed, for followers in other processes. The owner publishes text and reasoning in
 // batches, a few times a second and without syncing; a follower shows them and continues with the recorded response. A follower
-// whose text is not how the response begins, because its owner died and the model was asked again, has to start over.
+// whose text differs from the beginning of the response, because its owner died and the model was called again, starts over.
 import { LazarusError } from "../../platform/errors.ts";
 import { decodeValue, encodeValue } from "../log/codec.ts";
 import type { Json } from "../model/types.ts";
@@ -137,11 +137,11 @@ function isEqual(a: StreamPart, b: StreamPart): boolean {
   return JSON.stringify(encodeValue(a)) === JSON.stringify(encodeValue(b));
 }
 
-/** The error of a follower that has shown text which the response does not begin with. */
+/** The error of a follower that has shown text other than the beginning of the response. */
 export function restarted(run: LiveRun, step: number): LazarusError {
   return new LazarusError(
     "RUN_RESTARTED",
-    `step ${step} of run ${run.id} was begun again by another process, with other words`,
+    `step ${step} of run ${run.id} was started over by another process, with different text`,
     { hint: "follow it from its beginning, under the same message id" },
   );
 }

@@ -38,7 +38,7 @@ export interface LiveRunOptions {
   readonly graceMs: number;
   /** Effects run one at a time and in order; reads run together. */
   readonly serial?: boolean | undefined;
-  /** Nobody will add anything: what is not recorded does not happen. */
+  /** No process will add entries: what is not recorded does not happen. */
   readonly settled?: boolean | undefined;
   /** Minimum time between writes that no effect depends on. Default 0. */
   readonly throttleMs?: number | undefined;
@@ -58,16 +58,16 @@ export class LiveRun {
   /** The last step before this call of the loop. */
   base: number;
   readonly limit: number | undefined;
-  /** Tokens used by all steps so far, as far as this process knows. */
+  /** Tokens used by all steps that this process has seen. */
   usage: Usage;
   /** Messages in the transcript. */
   messages: number;
   /** Aborts the SDK's loop. */
   readonly stop = new AbortController();
-  /** Rejects when the run has to stop for a reason that is not the SDK's to handle. */
+  /** Rejects when the run has to stop for a reason that the SDK must not handle. */
   readonly halted: Promise<never>;
   haltedBy: unknown;
-  /** Called with each response that is replayed, and whether the prompt is the one that it answered. */
+  /** Called with each response that is replayed, and whether the prompt is still the same. */
   onReplay: ((step: number, wasSame: boolean) => void) | undefined;
   /** False once its record is closed. */
   isOpen = true;
@@ -208,10 +208,10 @@ export class LiveRun {
     this.recorder!.head({ step: entry.step, messages: this.messages, ...this.usage });
   }
 
-  /** The recorded response of a step. A follower waits for it; for an owner, undefined means that the model is to be asked. */
+  /** The recorded response of a step. A follower waits for it; for an owner, undefined means that the model has to be called. */
   async response(step: number): Promise<Entry | undefined> {
     if (this.limit !== undefined && step > this.limit) {
-      this.halt(changed(this.id, `it asks for step ${step} where the recorded run ended`));
+      this.halt(changed(this.id, `it requests step ${step} where the recorded run ended`));
       await never();
     }
     return this.awaited(() => this.get(step, "response"));
@@ -336,7 +336,7 @@ export function never(): Promise<never> {
 /** The error for an agent that does not fit its record. */
 export function changed(runId: string, problem: string): LazarusError {
   return new LazarusError("RUN_CHANGED", `run ${runId} does not fit this agent: ${problem}`, {
-    hint: "resume it with the version of the agent that began it, or fork it",
+    hint: "resume it with the version of the agent that started it, or fork it",
   });
 }
 

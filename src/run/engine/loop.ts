@@ -57,7 +57,7 @@ export async function generate(
   }
 }
 
-/** Starts the loop and returns the SDK's result; the stream is drained whether or not anybody reads it. */
+/** Starts the loop and returns the SDK's result; the stream is drained even if the caller does not read it. */
 export async function stream(
   loop: Loop,
   session: Session,
@@ -107,7 +107,7 @@ async function settle(run: LiveRun, last: Settings, { approvalMs }: LoopOptions)
   return closeSession(run, { kind: "finished", output: last?.text ?? "" }, waits);
 }
 
-/** The parameters of the call: the caller's own callbacks, and the input as it is recorded. */
+/** The parameters of the call: the caller's callbacks, and the recorded input. */
 async function callParameters(
   loop: Loop,
   session: Session,
@@ -145,7 +145,7 @@ export async function inputOf(loop: Loop, session: Session, segment: Segment): P
   const before = session.segments[segment.position - 1]!;
   const replay = replaySegment(session.run.log, session, before);
   const call = await replayParameters(loop, session, before, replay);
-  // In the mode of the run: the SDK asks for ids in another order in the other one.
+  // Generate or stream, as the run did: the SDK requests ids in a different order in the other mode.
   const { mode } = session.segments[0]!.input!;
   const work = mode === "stream" ? streamed(await loop.stream(replay, call)) : loop.generate(replay, call);
   work.catch(() => {});
@@ -222,10 +222,10 @@ function endingError(run: LiveRun, error: unknown, caller: Caller): unknown {
   return error;
 }
 
-/** How long to wait before a store that could not be read is asked again. */
+/** How long to wait before reading again from a store that could not be read. */
 const UNREADABLE_MS = 1000;
 
-/** Takes messages from the inbox, and notices when somebody asks to cancel. */
+/** Takes messages from the inbox, and notices requests to cancel. */
 export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   const mailbox: Mailbox = { messages: [] };
   const ended = new AbortController();
@@ -241,14 +241,14 @@ export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   };
   const watch = async () => {
     while (!ended.signal.aborted) {
-      // Asked for before looking, so that nothing is missed in between.
+      // Subscribe before reading, so that nothing is missed in between.
       const signalled = run.log.journal.signalled(run.id, ended.signal);
       const seen = await look().then(
         () => true,
         () => false,
       );
       await signalled.catch(() => {});
-      // A store that cannot be read, or was closed, is asked again later.
+      // A store that cannot be read, or was closed, is read again later.
       if (!seen) await run.log.machine.clock.sleep(UNREADABLE_MS, ended.signal);
     }
   };
@@ -256,7 +256,7 @@ export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   return { mailbox, stop: () => ended.abort() };
 }
 
-/** A UI stream of this run has the same message id wherever and whenever it is read. */
+/** Every UI stream of this run has the same message id. */
 function withStableId(result: Settings, run: LiveRun): Settings {
   for (const name of ["toUIMessageStream", "toUIMessageStreamResponse", "pipeUIMessageStreamToResponse"]) {
     const original = result[name]?.bind(result);

@@ -1,5 +1,5 @@
-// The model of a durable run. A response that is recorded is not asked for again; a new one is recorded before anything
-// depends on it: it is written together with the start of its first effect, or behind the next step. Only `finish` of a
+// The model of a durable run. A recorded response is not requested again; a new one is recorded before anything
+// depends on it: it is written together with the start of its first effect, or while the next step runs. Only `finish` of a
 // stream is held back, because the SDK starts tools there. Steps are counted by responses, not by calls: the SDK retries.
 import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -129,7 +129,7 @@ async function replay(run: LiveRun, step: number, recorded: RecordedResponse): P
 
 async function beforeCall(run: LiveRun, step: number, hooks: ModelHooks): Promise<void> {
   if (run.isFollower) return await never();
-  // The last step's results are written while the model thinks.
+  // The last step's results are written while the model responds.
   run.writeBehind();
   await hooks.before?.(step);
   if (run.stop.signal.aborted) throw run.stop.signal.reason;
@@ -160,7 +160,7 @@ function trimmed(
   };
 }
 
-/** Digest of a prompt as it is stored. */
+/** Digest of a prompt in its stored form. */
 function digestOf(prompt: unknown): string {
   return inputDigest(prompt).slice(0, DIGEST_LENGTH);
 }
@@ -183,7 +183,7 @@ async function record(
 /** A provider may return class instances; they are stored as JSON. */
 function storable(run: LiveRun, step: number, recorded: RecordedResponse): RecordedResponse {
   if (isStorable(recorded)) return recorded;
-  run.warn(`the response of step ${step} is stored as JSON: it contains what is not plain data`);
+  run.warn(`the response of step ${step} is stored as JSON, because it is not plain data`);
   return JSON.parse(JSON.stringify(recorded)) as RecordedResponse;
 }
 
@@ -259,7 +259,7 @@ async function* followedParts(run: LiveRun, step: number): AsyncGenerator<Stream
       const response = run.get(step, "response");
       if (response !== undefined) return { response };
       const live = await readLiveParts(run, step, position);
-      // Parts of another owner may be other words: the recorded response decides.
+      // Parts of another owner may differ: the recorded response decides.
       return live !== undefined && live.epoch === (epoch ?? live.epoch) ? { live } : undefined;
     });
     if (news === undefined) return;
@@ -284,7 +284,7 @@ async function* followedParts(run: LiveRun, step: number): AsyncGenerator<Stream
   }
 }
 
-/** The step is entered at `finish`, as when it happened: ids that the SDK asks for before belong to the step before. */
+/** The step is entered at `finish`, as when it happened: ids that the SDK requests earlier belong to the step before. */
 function replayStream(run: LiveRun, step: number, recorded: RecordedResponse) {
   const { request, response } = "parts" in recorded ? recorded : { request: undefined, response: undefined };
   const entered = new TransformStream<StreamPart, StreamPart>({

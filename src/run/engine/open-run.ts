@@ -53,7 +53,7 @@ export interface RunKind extends SessionOptions {
   readonly work?: (claimed: ClaimedRun) => void;
 }
 
-/** Parameters of a call that are stored; everything else is gone when another process continues. */
+/** Parameters of a call that are stored; everything else is lost when another process continues. */
 const STORED = ["prompt", "messages", "options", "timeout"] as const;
 
 /** Opens the run that a call is about. Inside a tool, that is `child`. */
@@ -77,7 +77,7 @@ export async function openRun(
   if (known !== undefined) return continueCalled(log, kind, known, input, child);
   if (history === undefined && prompt === undefined) {
     throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {
-      hint: "pass a prompt or messages to begin one",
+      hint: "pass a prompt or messages to start one",
     });
   }
   const run = newRun(log, kind, runId, parameters, {
@@ -159,7 +159,7 @@ function newRun(
 
 function invalidId(runId: string): LazarusError {
   return new LazarusError("RUN_ID_INVALID", `${JSON.stringify(runId)} is not a run id`, {
-    hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+    hint: "use 1 to 128 letters, digits, '_' or '-', or omit it",
   });
 }
 
@@ -200,7 +200,7 @@ export async function continueKnown(
   claimed?: Lease,
 ): Promise<Session> {
   const loaded = known ?? (await loadRun(log, runId));
-  if (loaded === undefined) throw changed(runId, "it was deleted meanwhile");
+  if (loaded === undefined) throw changed(runId, "it has been deleted");
   const { head } = loaded;
   if (head.agentId !== kind.agentId) {
     throw changed(
@@ -209,7 +209,10 @@ export async function continueKnown(
     );
   }
   if (segmentsOf(loaded.entries)[0]?.input?.phase !== undefined) {
-    throw changed(runId, "an executor began it; resume it there: recoverInterrupted(executor, { agentFor })");
+    throw changed(
+      runId,
+      "an executor started it; resume it there: recoverInterrupted(executor, { agentFor })",
+    );
   }
   if (head.status === "needs-human") {
     const stored =
@@ -228,7 +231,7 @@ export async function continueKnown(
   }
   if (!["running", "queued", "waiting"].includes(head.status)) return readSession(log, loaded, kind);
   if (head.definition !== null && head.definition !== kind.definition && kind.onChange !== "continue") {
-    throw changed(runId, "its definition has changed since the run began");
+    throw changed(runId, "its definition has changed since the run started");
   }
   if (head.queue !== null && head.status !== "running") {
     const slot = await waitForSlot(log, head, kind, kind.work ?? (() => {}));
@@ -237,7 +240,8 @@ export async function continueKnown(
     return readSession(log, (await loadRun(log, runId)) ?? loaded, kind);
   }
   const session = await resumeSession(log, head, kind, claimed);
-  if (head.definition !== kind.definition) session.run.warn(`the agent has changed since run ${runId} began`);
+  if (head.definition !== kind.definition)
+    session.run.warn(`the agent has changed since run ${runId} started`);
   return session;
 }
 

@@ -24,7 +24,7 @@ export interface ClaimedRun {
 
 /** How soon a free slot is noticed. */
 const POLL_MS = 100;
-/** Runs claimed at once. */
+/** Runs claimed in one transaction. */
 const CLAIMS = 8;
 
 type Take = (claimed: ClaimedRun) => void;

@@ -1,4 +1,4 @@
-// Continues the runs of an agent that nobody executes: interrupted ones, and those whose time or answer has come. A run
+// Continues the runs of an agent that no process executes: interrupted ones, and those that are due or answered. A run
 // that kills its process every time is left alone, as is one that belongs to another version of a pinned agent.
 import type { HeadRow } from "../journal/journal.ts";
 import { DEFAULT_DEATHS } from "../log/lease.ts";
@@ -79,7 +79,7 @@ function whyNot(head: HeadRow, { definition, onChange }: RunKind): string | unde
     return `it was resumed ${head.deaths} times without getting past step ${head.step}: its process dies there; when that is fixed: lazarus runs retry ${head.id}`;
   }
   if (onChange !== "continue" && head.definition !== null && head.definition !== definition) {
-    return "another version of the agent began it";
+    return "another version of the agent started it";
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 // What a tool of a durable run can do besides its work: name its effect, divide itself into steps that are not repeated,
-// sleep, and wait for messages. A run that sleeps or waits gives up its lease and its memory; when it is due, the tool is
-// called again and its finished steps return what they returned before.
+// sleep, and wait for messages. A run that sleeps or waits releases its lease and memory; when it is due, the tool is
+// called again and its finished steps return the recorded results.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { LazarusError } from "../../platform/errors.ts";
 import { PARTS_PER_CALL, type WaitRow } from "../journal/journal.ts";
@@ -33,7 +33,7 @@ export interface Scope {
   readonly suspended: { readonly wait: WaitRow; readonly within: readonly Entry[] }[];
   /** Called when nothing is busy. */
   readonly onIdle: (() => void)[];
-  /** Gives up the call until something happens. */
+  /** Suspends the call until something happens. */
   suspend(): void;
   /** Ends the work on the call; what it awaits never comes. */
   leave(): Promise<never>;
@@ -197,7 +197,7 @@ async function finishStep<T>(run: LiveRun, started: Entry, work: () => Promise<T
   return output;
 }
 
-/** Inside a tool: continues at a time, or after so many milliseconds. The time is recorded once. */
+/** Inside a tool: sleeps until a time, or for a number of milliseconds. The time is recorded once. */
 export async function sleep(until: Date | number): Promise<void> {
   const here = requireScope("sleep()");
   const { scope } = here;
@@ -227,7 +227,7 @@ function after(run: LiveRun, ms: unknown): number {
 /** The largest time that a Date can hold. */
 const MAX_TIME_MS = 8.64e15;
 
-/** A time that can be stored and printed. One in the past is over at once. */
+/** A time that can be stored and printed. One in the past ends the sleep immediately. */
 function timeAt(ms: number, what: string): number {
   if (Math.abs(ms) <= MAX_TIME_MS) return Math.ceil(ms);
   throw new LazarusError("USAGE", `${what} was given a time that is not a valid number or date`, {

@@ -1,5 +1,5 @@
 // Puts the seams of a durable run into the settings of one call of the SDK's loop, after `prepareCall`: the model and the
-// tools, and what callbacks decide. Callbacks that were called before are silent while the past is replayed.
+// tools, and what callbacks decide. Callbacks are not called again while earlier steps are replayed.
 import type { LanguageModel, ToolSet } from "ai";
 import { isStorable } from "../log/codec.ts";
 import { entryOf } from "../log/entry.ts";
@@ -19,7 +19,7 @@ export interface SeamOptions {
   readonly toolHooks?: ToolHooks | undefined;
 }
 
-/** Callbacks that are silent during a replay. */
+/** Callbacks that are not called during a replay. */
 export const CALLBACKS = [
   ...["onStart", "experimental_onStart", "onStepStart", "experimental_onStepStart"],
   ...["onLanguageModelCallStart", "experimental_onLanguageModelCallStart"],
@@ -34,7 +34,7 @@ const TOOL_CALLBACKS: ReadonlySet<string> = new Set([
   ...["onToolExecutionEnd", "experimental_onToolCallFinish"],
 ]);
 
-/** The callbacks of `settings`, silent for what already happened. */
+/** The callbacks of `settings`, without calls for steps that are only replayed. */
 export function liveCallbacks(settings: Settings, run: LiveRun): Settings {
   const found = CALLBACKS.filter((name) => typeof settings[name] === "function");
   return Object.fromEntries(
@@ -92,7 +92,7 @@ function decidedOnce(toolApproval: unknown, run: LiveRun): unknown {
   return Object.fromEntries(rules);
 }
 
-/** A stop condition is not asked about steps that were taken; a follower waits for what the owner does. */
+/** A stop condition is not evaluated for steps that were taken; a follower waits for the owner. */
 function stopInPresent(stopWhen: unknown, run: LiveRun) {
   const conditions = [stopWhen].flat() as ((o: unknown) => boolean | PromiseLike<boolean>)[];
   return async (options: unknown): Promise<boolean> => {

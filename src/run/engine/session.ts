@@ -1,6 +1,6 @@
 // Opens and closes runs around the SDK's loop. A run is one or more calls of the loop: the first with the caller's input,
 // each further one with the answers to what the call before it asked a human. Everything that a process needs to continue
-// is in the journal; earlier calls are replayed silently to get their messages.
+// is in the journal; earlier calls are replayed, without callbacks, to get their messages.
 import { LazarusError } from "../../platform/errors.ts";
 import { isEnded } from "../journal/head.ts";
 import type { HeadRow, WaitRow } from "../journal/journal.ts";
@@ -114,7 +114,7 @@ export async function resumeSession(
   const lease = claimed ?? (await claimRun(log, head));
   if (lease === undefined) throw busy(head.id, `${head.owner ?? "another process"} is executing it`);
   const loaded = await loadRun(log, head.id);
-  if (loaded === undefined) throw busy(head.id, "it was deleted meanwhile");
+  if (loaded === undefined) throw busy(head.id, "it has been deleted");
   return continueSession(log, lease, loaded, options);
 }
 
@@ -194,7 +194,7 @@ function waitingCall(run: LiveRun, wait: WaitRow): ResponseCall | undefined {
   return callsOf(wait.step, itemsOf(recorded)).find(({ call }) => call === wait.call);
 }
 
-/** The answers to the last call's requests, when every one of them has one or is overdue. */
+/** The answers to the last call's requests, once each has an answer or is overdue. */
 function answeredApprovals(log: RunLog, { run, segments }: Session): Approval[] | undefined {
   const { base } = segments.at(-1)!;
   const asked = [...run.waits.values()].filter(({ kind, step }) => kind === "approval" && step > base);

@@ -81,7 +81,7 @@ function startRun(run: LiveRun, mailbox: Mailbox, own: Steering | undefined): St
       return taken.splice(0).map(({ id, message }, call) => {
         const known = named.find((each) => each.message === message);
         if (known === undefined) return { id, message };
-        // The SDK tells the ids of the caller's own messages only now.
+        // Only now does the SDK report the ids of the caller's own messages.
         run.keep(entryOf({ step: run.step + 1, kind: "message", call }, { id: known.id, message }));
         return { id: known.id, message };
       });

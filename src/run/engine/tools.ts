@@ -1,5 +1,5 @@
-// The tools of a durable run: copies whose `execute` goes through the ledger, with everything else as it was. Callbacks of a
-// tool are silent while the past is replayed, and what `needsApproval` decided is decided once.
+// The tools of a durable run: copies whose `execute` goes through the ledger, otherwise unchanged. Callbacks of a
+// tool are not called while earlier steps are replayed, and `needsApproval` decides once.
 import type { Tool, ToolExecutionOptions, ToolSet } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { inputDigest } from "../model/ledger.ts";
@@ -65,7 +65,7 @@ const CALLBACKS = ["onInputStart", "onInputDelta", "onInputAvailable"] as const;
 
 function durableTool(tool: AnyTool, context: Context): AnyTool {
   const { run } = context;
-  // A copy that keeps the prototype and symbols: MCP, dynamic and provider tools stay what they are.
+  // A copy that keeps the prototype and symbols: MCP, dynamic and provider tools keep their kind.
   const copy = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool));
   const set = (name: string, value: unknown) =>
     Object.defineProperty(copy, name, { value, enumerable: true, configurable: true, writable: true });
@@ -105,7 +105,7 @@ function findPlace({ run, tool }: Context, callId: string, input: unknown): Resp
   if (!isOwn && currentScope()?.run === run) return undefined;
   const error = new LazarusError(
     "RUN_APPROVAL_INVALID",
-    `run ${run.id}: call ${JSON.stringify(callId)} of ${tool.name} was not made by the model or not approved with this input; it was not run`,
+    `run ${run.id}: call ${JSON.stringify(callId)} of ${tool.name} was neither made by the model nor approved with this input; it was not run`,
     { hint: `lazarus runs show ${run.id}` },
   );
   run.halt(error);

@@ -1,6 +1,6 @@
 // The interface between durable runs and a database: rows in both directions. The engine replays the AI SDK's own loop
 // over the entries of a run, so the entries are all that is needed to continue it. JSON, secrets, encryption and the
-// meaning of entries are the business of the layers above; a journal implements SQL, fencing, atomicity and durability.
+// meaning of entries are handled by the layers above; a journal implements SQL, fencing, atomicity and durability.
 //
 // Every implementation guarantees:
 // 1. A write is one transaction: all of its parts or none (entries, waits, taken messages, head).
@@ -46,7 +46,7 @@ export interface HeadRow extends RunIdentity {
    * something came for it since it was claimed, so that it is due as soon as it waits.
    */
   readonly wakeMs: number | null;
-  /** When somebody asked to cancel it. */
+  /** When it was asked to cancel. */
   readonly cancelMs: number | null;
   readonly updatedAtMs: number;
   readonly output: string | null;
@@ -71,7 +71,7 @@ export interface RunIdentity {
   readonly model?: string | null;
   /** Groups the runs of one conversation. */
   readonly thread: string | null;
-  /** Digest of the agent that began it: a changed agent is noticed. */
+  /** Digest of the agent that started it, to notice a changed agent. */
   readonly definition: string | null;
   readonly info: string;
 }
@@ -120,7 +120,7 @@ export interface EntryRow {
   readonly body: string | null;
 }
 
-/** An entry as it is read: with the run that holds it, an ancestor for shared steps, and the write that changed it last. */
+/** An entry as read: with the run that holds it, an ancestor for shared steps, and the write that changed it last. */
 export interface StoredEntry extends EntryRow {
   readonly runId: string;
   readonly seq: number;
@@ -184,7 +184,7 @@ export interface JournalWrite {
 
 /**
  * `written`: by this call or by an earlier one whose reply was lost. Otherwise nothing was written. `stale`: a later epoch
- * owns the run, or it has ended. `out-of-order`: the run has writes that this process does not know of.
+ * owns the run, or it has ended. `out-of-order`: the run has writes that this process did not make.
  */
 export type JournalVerdict = "written" | "stale" | "out-of-order" | "missing";
 
@@ -212,7 +212,7 @@ export interface LeaseClaim {
   readonly nowMs: number;
 }
 
-/** A human's decision on an effect of a run that nobody owns. */
+/** A human's decision on an effect of a run without an owner. */
 export interface Settlement {
   readonly runId: string;
   readonly seenEpoch: number;
@@ -292,7 +292,7 @@ export interface Journal extends AsyncDisposable {
   releaseLease(runId: string, epoch: number): Promise<boolean>;
   readWaits(runId: string): Promise<WaitRow[]>;
   /**
-   * Answers an open wait; any process may, not only the owner of the run. A `waiting` run becomes due at once (`wakeMs` = `nowMs`),
+   * Answers an open wait; any process may, not only the owner of the run. A `waiting` run becomes due immediately (`wakeMs` = `nowMs`),
    * and so do its ancestors, as with `send`, `requestCancel` and `settle`. `expired`: its time was over.
    */
   answer(
@@ -301,11 +301,11 @@ export interface Journal extends AsyncDisposable {
     answer: string,
     nowMs: number,
   ): Promise<"answered" | "closed" | "expired" | "missing">;
-  /** Adds a message to the inbox, from any process. A `waiting` run with an open wait for its name becomes due at once. */
+  /** Adds a message to the inbox, from any process. A `waiting` run with an open wait for its name becomes due immediately. */
   send(runId: string, message: InboxRow): Promise<"accepted" | "duplicate" | "ended" | "missing">;
   /** Messages that no write has taken, oldest first. */
   readInbox(runId: string): Promise<InboxRow[]>;
-  /** Asks the owner to cancel; a `waiting` or `queued` run becomes due at once. False when it has ended or is unknown. */
+  /** Asks the owner to cancel; a `waiting` or `queued` run becomes due immediately. False when it has ended or is unknown. */
   requestCancel(runId: string, nowMs: number): Promise<boolean>;
   /**
    * Parts of the response that is being streamed, for followers in other processes; from position `from`, replacing

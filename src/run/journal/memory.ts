@@ -1,4 +1,4 @@
-// The journal in memory: the reference that the others are tested against. It follows every rule they follow, but its runs
+// The journal in memory: the reference that the others are tested against. It follows the same rules, but its runs
 // end with the process.
 
 import { CLAIMABLE, isEnded, nextHead, verdictOf } from "./head.ts";

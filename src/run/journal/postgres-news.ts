@@ -1,4 +1,4 @@
-// News of runs in PostgreSQL. Signals (messages, answers, requests to cancel) come by NOTIFY on one connection that is
+// Notifies waiters of changes of runs in PostgreSQL. Signals (messages, answers, requests to cancel) come by NOTIFY on one connection that is
 // opened for the first waiter; when it breaks, all waiters are woken, because a signal may have been lost. Changes of
 // followed runs are polled, all of them with one query.
 import type { Clock } from "../../platform/clock.ts";
@@ -32,7 +32,7 @@ export function createNews(
   const changes = createWaiting();
   const signals = createWaiting();
   const disposed = new AbortController();
-  /** The last write that those who wait for a run know of. */
+  /** The last write that the waiters for a run have seen. */
   const known = new Map<string, number>();
   let polling: Promise<void> | undefined;
   let listening: Promise<void> | undefined;
@@ -44,7 +44,7 @@ export function createNews(
   const poll = async () => {
     const seen = new Map<string, string>();
     while (changes.runIds.length > 0 && !disposed.signal.aborted) {
-      // While the server is unreachable, nothing is known to have changed.
+      // While the server is unreachable, changes are not visible.
       const rows = await readVersions(changes.runIds).catch(() => []);
       for (const row of rows) {
         const version = JSON.stringify(row);

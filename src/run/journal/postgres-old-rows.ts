@@ -1,5 +1,5 @@
 // Moves the rows of the first format (`message`, `effect`, `phase`) into entries, some runs at a time, each batch in one
-// transaction. See sqlite-old-rows.ts: texts are moved as they are, and the epoch is raised with the format.
+// transaction. See sqlite-old-rows.ts: texts are moved unchanged, and the epoch is raised with the format.
 import type { PoolClient } from "pg";
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { PostgresPool } from "../../platform/postgres.ts";

@@ -116,7 +116,7 @@ const putEntries = (select: string) => `
 const ENTRY_VALUES = `e.step, e.kind, e.call, e.state, e.attempts, e.due_ms, e.digest, e.name, e.class, e.call_id,
                        e.started_ms, e.ended_ms, e.redacted, e.body`;
 
-/** The head changes of a batch; a null value leaves the column, a flag tells null from absent where null has a meaning. */
+/** The head changes of a batch; a null value leaves the column, a flag distinguishes null from absent where null has a meaning. */
 const WRITES = `
     WITH w AS (
       SELECT * FROM unnest(
@@ -249,7 +249,7 @@ export const PG_JOURNAL_SQL = {
   readOwned: `
     SELECT ${HEAD} FROM %.run JOIN %.head USING (key)
     WHERE head.status = 'running' AND run.queue = $1 AND head.owner = ANY ($2)`,
-  /** A run that somebody is cancelling or answering at this moment is left for the next claim. */
+  /** A run that is being cancelled or answered at this moment is left for the next claim. */
   lockReady: `
     SELECT head.key, head.epoch FROM %.head JOIN %.run USING (key)
     WHERE run.id = $1 AND head.status IN ('queued', 'waiting') FOR UPDATE OF head SKIP LOCKED`,

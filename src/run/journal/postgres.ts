@@ -39,7 +39,7 @@ type Query = <Row extends object>(
 ) => Promise<{ rows: Row[]; count: number; repeated: boolean }>;
 type KeyedHead = HeadRow & { readonly key: number };
 
-/** More in flight shortens no wait on one server, fewer leaves it idle while a reply travels. */
+/** More in flight does not help on one server; fewer leaves it idle while a reply is on its way. */
 const BATCHES_UNDER_WAY = 2;
 const BATCH_LIMIT = 200;
 /** Connects and migrates. */
@@ -230,7 +230,7 @@ async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promis
       heads.find(({ id }) => id === write.runId),
       write,
     );
-    // It became applicable in between: somebody else changed the head, so this write is no longer the owner's.
+    // It became applicable in between: another process changed the head, so this write is no longer the owner's.
     return verdict === "next" ? "stale" : verdict;
   });
 }

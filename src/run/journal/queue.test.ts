@@ -38,7 +38,7 @@ describe("chooseQueued", () => {
     expect(chooseQueued(candidates, [running({ model: "m" })], { perModel: 1 }, 9)).toEqual(["r2"]);
   });
 
-  test("never exceeds a limit, whatever the queue", () => {
+  test("never exceeds a limit, for any queue", () => {
     const names = fc.constantFrom(null, "a", "b");
     const candidates = fc.array(
       fc.record({ caller: names, model: names, priority: fc.integer({ max: 2, min: 0 }) }),

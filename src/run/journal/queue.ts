@@ -8,7 +8,7 @@ export interface QueueLimits {
   readonly perModel?: number | undefined;
 }
 
-/** What is set for a queue: how many runs at once, and how many model calls or tokens in a time. */
+/** The limits of a queue: how many concurrent runs, and how many model calls or tokens per time. */
 export interface QueueSettings extends QueueLimits {
   readonly calls?: RateLimit | undefined;
   readonly tokens?: RateLimit | undefined;
@@ -19,7 +19,7 @@ export interface QueueClaim {
   readonly queue: string;
   /** Only runs of this agent; those of others count for the limits. */
   readonly agentId?: string | undefined;
-  /** Only runs that this version of the agent began. Default: all. */
+  /** Only runs that this version of the agent started. Default: all. */
   readonly definition?: string | undefined;
   /** The owner of each claimed run starts with this. */
   readonly worker: string;
@@ -110,7 +110,7 @@ function countBy<T, K>(all: readonly T[], keyOf: (each: T) => K): Map<K, number>
   return counts;
 }
 
-/** A bucket as it is stored: what was left at a time. */
+/** A bucket in its stored form: what was left at a given time. */
 export interface Bucket {
   readonly left: number;
   readonly atMs: number;

@@ -1,4 +1,4 @@
-// Errors that every journal reports in the same words.
+// Errors that every journal reports with the same message.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Lease } from "../model/types.ts";
 import type { JournalVerdict } from "./journal.ts";

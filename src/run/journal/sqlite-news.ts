@@ -1,4 +1,4 @@
-// News of runs in a SQLite file: at once for changes made in this process, and by polling the version of the file for those
+// Notifies waiters of changes of runs in a SQLite file: immediately for changes made in this process, by polling the file's version for those
 // of other processes. Polls only while something waits.
 import type { Clock } from "../../platform/clock.ts";
 import { createWaiting } from "./waiting.ts";

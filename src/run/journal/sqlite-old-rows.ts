@@ -1,7 +1,7 @@
 // Moves the rows of the first format (`message`, `effect`, `phase`) into entries, in small transactions with pauses between them,
-// so that a large database does not stop the event loop. Texts are moved as they are: no key is needed, and what they mean is
+// so that a large database does not stop the event loop. Texts are moved unchanged: no key is needed, and what they mean is
 // decided when they are read (log/old-transcript.ts). A run counts as moved when its format is 2; until then only this file
-// reads it, so a process that dies in the middle, or two that work at once, lose nothing. The epoch is raised with the format:
+// reads it, so a process that dies in the middle, or two that work concurrently, lose nothing. The epoch is raised with the format:
 // a process of an older version that still executes the run is refused from then on (INV-4).
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { DatabaseSync, GroupCommit } from "../../platform/sqlite.ts";
@@ -48,7 +48,7 @@ interface OldRun {
   readonly forkStep: number;
 }
 
-/** Moves the rows before anything else is done with the database; what comes meanwhile waits. */
+/** Moves the rows before anything else is done with the database; other calls wait until then. */
 export interface OldRowsMove {
   readonly isNeeded: boolean;
   /** One move at a time; one that failed is tried again. */

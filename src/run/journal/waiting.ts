@@ -1,4 +1,4 @@
-// Waiters for news of a run.
+// Waiters for changes of a run.
 
 export interface Waiting {
   readonly runIds: readonly string[];

@@ -135,16 +135,16 @@ export function checkAgent(agent: Agent): void {
   if (!isAgentId(agent?.id)) {
     throw invalid("invalid id", "use 1 to 200 letters, digits and ._:@/-, starting with a letter or digit");
   }
-  if (agent.phases?.length === 0) throw invalid("phases is empty", "leave phases out, or add one");
+  if (agent.phases?.length === 0) throw invalid("phases is empty", "omit phases, or add one");
   for (const { maxIterations } of [agent, ...(agent.phases ?? [])]) {
     if (!isStepLimit(maxIterations)) {
-      throw invalid(`maxIterations is ${String(maxIterations)}`, "use a positive integer, or leave it out");
+      throw invalid(`maxIterations is ${String(maxIterations)}`, "use a positive integer, or omit it");
     }
   }
   for (const name of ["timeoutMs", "stepTimeoutMs"] as const) {
     const limit = agent[name];
     if (limit !== undefined && !(limit > 0)) {
-      throw invalid(`${name} is ${String(limit)}`, "use more than 0 milliseconds, or leave it out");
+      throw invalid(`${name} is ${String(limit)}`, "use more than 0 milliseconds, or omit it");
     }
   }
   for (const part of [agent, ...(agent.phases ?? [])]) {

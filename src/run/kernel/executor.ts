@@ -1,5 +1,5 @@
 // The executor: begins or resumes a run, runs its phases, and closes its record on every exit path, early errors
-// included. It returns a result whatever happens; only a mistake in the call itself throws.
+// included. It always returns a result; only a mistake in the call itself throws.
 import type { LanguageModel } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
@@ -116,7 +116,7 @@ async function runAgent(
   let session: Session | undefined;
   let isDurable = true;
   const reporter = createReporter(ports, info, () => session?.run.step ?? 0);
-  // A claimed run that cannot be opened is not this executor's to close: its caller releases it.
+  // This executor does not close a claimed run that it cannot open: its caller releases it.
   if (created === undefined) session = await resumeRecord(setup, resume!, reporter);
   let ending: Ending;
   try {
@@ -231,7 +231,7 @@ function startWatch(context: RunContext): void {
   }
 }
 
-/** Extra steps are part of the record, so that a resume has them, too. */
+/** Extra steps are part of the record, so that a resume has them too. */
 function grant(context: RunContext, steps: number): void {
   const { run } = context;
   if (!run.isOpen) return;

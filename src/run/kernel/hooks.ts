@@ -1,4 +1,4 @@
-// What an executor does around each call of the model and of a tool: budgets, the time limit of a step, signs of life for the
+// What an executor does around each model and tool call: budgets, the time limit of a step, activity reports for the
 // watchdog, and the audit log. Nothing here is called for steps that are only replayed.
 import { LazarusError } from "../../platform/errors.ts";
 import type { ModelHooks } from "../engine/model.ts";

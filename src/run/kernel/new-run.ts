@@ -26,13 +26,13 @@ export function createRun(
   }
   if (run.runId !== undefined && !isRunId(run.runId)) {
     throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
-      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+      hint: "use 1 to 128 letters, digits, '_' or '-', or omit it",
     });
   }
   const limit = run.maxIterations ?? defaults.maxIterations;
   if (!isStepLimit(limit)) {
     throw new LazarusError("USAGE", `maxIterations is ${String(limit)}`, {
-      hint: "use a positive integer, or leave it out",
+      hint: "use a positive integer, or omit it",
     });
   }
   const messages = inputMessages(input);

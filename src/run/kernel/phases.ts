@@ -34,7 +34,7 @@ export async function runPhases(context: RunContext): Promise<string> {
     throw new LazarusError(
       "RUN_AGENT_INVALID",
       `run ${info.runId} ${began}, but agent ${agent.id} has ${agent.phases?.length ?? "no"} phases: it is not the agent that began the run`,
-      { hint: "resume it with the agent it was begun with, or fork it at step 0" },
+      { hint: "resume it with the agent that started it, or fork it at step 0" },
     );
   }
   const outputs = done.map(({ name, output }) => ({ name, output }));

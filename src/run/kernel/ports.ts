@@ -1,5 +1,5 @@
 // The ports of the kernel: what a host can plug in. Every port is optional, and one that throws becomes a warning or the
-// run's error, never a crash of the host. The kernel knows these interfaces and none of their implementations.
+// run's error, never a crash of the host. The kernel depends on these interfaces and on none of their implementations.
 import type { LoadedRun } from "../log/run-log.ts";
 import type { Lease, RunInfo, Usage } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";

@@ -14,7 +14,7 @@ import type { Agent } from "./agent.ts";
 import type { Executor } from "./executor.ts";
 import type { RunResult } from "./options.ts";
 
-/** Which agents this host has, and how many runs it resumes at once. */
+/** Which agents this host has, and how many runs it resumes concurrently. */
 export interface RecoveryOptions {
   /** The agent of a run; undefined leaves the run for another process. */
   agentFor(head: RunHead): Agent | undefined | Promise<Agent | undefined>;
@@ -102,7 +102,7 @@ export async function resumeRun(
   signal?: AbortSignal,
 ): Promise<Extract<Recovered, { how: "resumed" }> | undefined> {
   const { log } = storeOf(executor);
-  // Read before it is claimed: one that cannot be continued here is left as it is.
+  // Read before it is claimed: one that cannot be continued here is left unchanged.
   const seen = await loadRun(log, runId);
   if (seen === undefined) return undefined;
   refuseDurableAgent(seen);
@@ -123,7 +123,7 @@ export async function resumeRun(
 
 function refuseDurableAgent({ head, entries }: LoadedRun): void {
   if (segmentsOf(entries)[0]?.input?.phase !== undefined) return;
-  throw new LazarusError("RUN_CHANGED", `run ${head.id} was begun by a durable agent, not by an executor`, {
+  throw new LazarusError("RUN_CHANGED", `run ${head.id} was started by a durable agent, not by an executor`, {
     hint: "resume it there: agent.recover()",
   });
 }

@@ -1,5 +1,5 @@
 // The tools of an executor as tools of the AI SDK, and how their calls may be repeated. The SDK calls them through the ledger
-// of the engine; their results and errors become what a record can hold.
+// of the engine; their results and errors are converted to what a record can hold.
 import { type ToolSet as SdkTools, tool as sdkTool } from "ai";
 import type { RunningEffect } from "../engine/ledger.ts";
 import { asJson, copyOf } from "../engine/plain-data.ts";
@@ -59,7 +59,7 @@ function hasText(error: Error): boolean {
   }
 }
 
-/** The last value of a generator, whose body runs only when it is read; any other output as it is. */
+/** The last value of a generator, whose body runs only when it is read; any other output unchanged. */
 async function lastOf(output: unknown): Promise<unknown> {
   if (typeof output !== "object" || output === null || !(Symbol.asyncIterator in output)) return output;
   let last: unknown;

@@ -1,4 +1,4 @@
-// Checks that a run that was read is whole: what its rows hold is what this version writes, and no step is missing. A run that
+// Checks that a run that was read is complete: its rows are valid for this version, and no step is missing. A run that
 // fails is reported as damaged and left alone. Pure.
 import { LazarusError } from "../../platform/errors.ts";
 import type { HeadRow } from "../journal/journal.ts";

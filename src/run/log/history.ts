@@ -1,5 +1,5 @@
-// The ledger of a run store inside a cell, and the effect history of its mission (INV-5). The store goes back with the cell,
-// the history does not. Order: the end of an effect is in the history before it is in the store; its start is in the store
+// The ledger of a run store inside a cell, and the effect history of its mission (INV-5). The store is restored with the cell,
+// the history is not. Order: the end of an effect is in the history before it is in the store; its start is in the store
 // first, whose lease decides who may write, and in the history before the tool is called. Reads are not recorded.
 import type { KnownEffect } from "../../effects/fold.ts";
 import type { EffectHistory } from "../../effects/history.ts";
@@ -79,14 +79,14 @@ export async function recordResolution({ history, seal }: Context, effect: Effec
 }
 
 /**
- * The entry of a call according to the history, which may know more than a store that went back: a call with the same
- * input that has ended keeps its end, and one that was started is not prepared any more. A call with another input is
+ * The entry of a call according to the history, which may have more than a restored store: a call with the same
+ * input that has ended keeps its end, and one that was started is no longer `prepared`. A call with a different input is
  * another effect, and gets its own key.
  */
 export function recallEffect({ history, seal }: Context, effect: Effect): Effect {
   if (history === undefined) return effect;
   const { id, digest } = lineOf(history, effect, 0);
-  // Without its secrets, the input of a stored call is not the input that was used.
+  // With its secrets redacted, the input of a stored call differs from the input that was used.
   const known =
     history.history.find("run", id, digest) ?? (effect.inputRedacted ? latestOf(history, effect) : undefined);
   if (known === undefined) return effect.attempts > 0 ? effect : withKey(effect, freshKey(history, effect));

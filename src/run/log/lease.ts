@@ -31,7 +31,7 @@ export function isOwnerAlive(processes: Processes, owner: string): boolean {
 }
 
 function localOwner(processes: Processes, owner: string): ProcessIdentity | undefined {
-  // What follows # tells the claims of one process apart.
+  // The part after # distinguishes the claims of one process.
   const parts = owner.split("#")[0]!.split("/").map(decode);
   const [host, pid, startTime, bootId] = parts;
   if (parts.length !== 4 || host !== processes.hostName()) return undefined;

@@ -1,4 +1,4 @@
-// Runs of the first format, whose rows were moved into entries as they were: one entry `transcript` for each message, with its
+// Runs of the first format, whose rows were moved into entries unchanged: one entry `transcript` for each message, with its
 // position as `call`, and effects and phases with the texts of that time. They are sealed under their old names, so moving
 // them needed no key. Reading turns them into the entries that the engine replays. Pure.
 import type { ModelMessage } from "ai";
@@ -34,7 +34,7 @@ export const OLD = "v1";
 /** The phase of the input of an agent with phases. */
 const INPUT_PHASE = -1;
 
-/** The value of an old row, or undefined for a row of today. */
+/** The value of an old row, or undefined for a row of the current format. */
 export function openOldRow(seal: Seal, row: StoredEntry): { value: unknown } | undefined {
   const { runId, kind, call, body } = row;
   if (body === null) return undefined;

@@ -50,7 +50,7 @@ export function headOf(row: HeadRow): RunHead {
   };
 }
 
-/** The head of a run, or undefined. A run of a newer version has one, too. */
+/** The head of a run, or undefined. A run of a newer version has one too. */
 export async function readHead({ journal }: RunLog, runId: string): Promise<RunHead | undefined> {
   const row = await journal.readHead(runId);
   return row === undefined || row.status === "stub" ? undefined : headOf(row);

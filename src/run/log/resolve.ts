@@ -38,7 +38,7 @@ export async function resolveEntry(log: RunLog, id: string, resolution: Resoluti
   const decided = decide(entry, resolution, nowMs);
   const { row } = await sealEntry(log.seal, head.id, decided);
   if (!(await log.journal.settle({ runId: head.id, seenEpoch: head.epoch, entry: row, nowMs }))) {
-    throw busy(head.id, "changed meanwhile; nothing was resolved");
+    throw busy(head.id, "has changed in the meantime; nothing was resolved");
   }
   crashPoint("engine.resolve.settled");
   const effect = effectOf(head.id, decided);

@@ -76,7 +76,7 @@ export interface LogWrite
   readonly release?: boolean;
 }
 
-/** Wall-clock time in whole milliseconds, as it is stored. */
+/** Wall-clock time in whole milliseconds, as stored. */
 export function timeOf({ machine }: RunLog): number {
   return Math.floor(machine.clock.nowMs());
 }
@@ -116,7 +116,7 @@ async function insertRun(
   const rows = sealed.map(({ row }) => row);
   if (await journal.insert(head, rows)) return head;
   throw new LazarusError("RUN_ID_TAKEN", `run ${run.id} already exists in ${journal.place}`, {
-    hint: "leave the run id out, or choose another one",
+    hint: "omit the run id, or choose another one",
   });
 }
 
@@ -189,7 +189,7 @@ export function isHeld(log: RunLog, head: HeadRow): boolean {
 }
 
 /**
- * Claims a run that nobody works on; undefined when it has ended, waits for a human (unless `also` says so), is held, or
+ * Claims a run without an owner; undefined when it has ended, waits for a human (unless `also` says so), is held, or
  * another process claims it first.
  */
 export async function claimRun(
@@ -267,7 +267,7 @@ async function sealHead(seal: Seal, runId: string, head: LogWrite["head"] = {}) 
   return { head: sealed, redactions };
 }
 
-/** An effect as the effect history of the mission knows it. */
+/** An effect according to the mission's effect history. */
 export function recall(log: RunLog, effect: Effect): Effect {
   return recallEffect(log, effect);
 }

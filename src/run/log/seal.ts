@@ -14,7 +14,7 @@ export interface SealOptions {
   readonly encryptionKey?: Uint8Array | undefined;
 }
 
-/** Text as it is stored. */
+/** Text in its stored form. */
 export interface Sealed {
   readonly text: string;
   readonly redactions: number;

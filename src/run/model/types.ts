@@ -95,7 +95,7 @@ export interface Usage {
   readonly outputTokens: number;
 }
 
-/** An error as it is stored. */
+/** An error in its stored form. */
 export interface StoredError {
   readonly code: string;
   readonly message: string;

@@ -1,5 +1,5 @@
-// Cancels a run and its child runs. An owner is told, wherever it is, and ends the run itself after a grace period; a run
-// without an owner is ended here. An effect in progress becomes unknown and is named (INV-5).
+// Cancels a run and its child runs. The owner is notified, in any process, and ends the run after a grace period; a run
+// without an owner is ended here. The outcome of an effect in progress becomes unknown and is reported (INV-5).
 import { isEnded } from "../journal/head.ts";
 import type { HeadRow, JournalStatus } from "../journal/journal.ts";
 import { type Entry, effectOf } from "../log/entry.ts";

@@ -1,4 +1,4 @@
-// Refuses to write to a run with another key than the one it is encrypted with: nobody could read both.
+// Refuses to write to a run with a key other than the one it is encrypted with: no key could then read all of it.
 import type { HeadRow } from "../journal/journal.ts";
 import { infoOf, type RunLog } from "../log/run-log.ts";
 

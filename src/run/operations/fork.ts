@@ -1,5 +1,5 @@
 // Forks a run: the new run shares the entries up to a step and continues independently. Effects after that step get their own ids;
-// those that the original has already made are listed, because the fork may make them again. Nothing is copied but the
+// those of the original are listed, because the fork may repeat them. Nothing is copied but the
 // answered requests for approval of the shared steps.
 import { LazarusError } from "../../platform/errors.ts";
 import type { HeadRow, WaitRow } from "../journal/journal.ts";
@@ -72,7 +72,7 @@ function notInserted({ journal }: RunLog, id: string | undefined, runId: string)
       hint: "lazarus runs",
     });
   return new LazarusError("RUN_ID_TAKEN", `run ${id} already exists in ${journal.place}`, {
-    hint: "leave the run id out, or choose another one",
+    hint: "omit the run id, or choose another one",
   });
 }
 
@@ -128,7 +128,7 @@ function isShared({ step, state }: WaitRow, upTo: number): boolean {
   return step <= upTo && state !== "open";
 }
 
-/** The effects of later steps that the original has made, or may have made. Pure. */
+/** The effects of the original's later steps that happened, or may have. Pure. */
 function happenedAfter(runId: string, entries: readonly Entry[], step: number): Effect[] {
   return entries
     .filter((entry) => entry.kind === "effect" && entry.step > step && entry.class !== "read")

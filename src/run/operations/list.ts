@@ -20,7 +20,7 @@ export interface RunSummary {
   readonly usage: { readonly inputTokens: number; readonly outputTokens: number };
   /** When a waiting run is due at the latest; null: only an answer or a message wakes it. */
   readonly wakeMs: number | null;
-  /** When somebody asked to cancel it. */
+  /** When it was asked to cancel. */
   readonly cancelMs: number | null;
   /** What a waiting run waits for. */
   readonly waitsFor: readonly string[];

@@ -57,11 +57,11 @@ describe("retention", () => {
     const lineage = [run("root"), run("again", { forkOf: "root", forkStep: 0 })];
     expect(planPrune(lineage, new Set(["root"])).stub).toEqual([{ runId: "root", epoch: 1, keepStep: 0 }]);
   });
-  test("a stub goes with its last fork", () => {
+  test("a stub is removed with its last fork", () => {
     const lineage = [run("root", { status: "stub" }), run("leaf", { forkOf: "root", forkStep: 1 })];
     expect(planPrune(lineage, new Set(["leaf"])).remove.map(({ runId }) => runId)).toEqual(["root", "leaf"]);
   });
-  test("every kept run keeps every step it shares, whatever the family", () => {
+  test("every kept run keeps every step it shares, for any tree of forks", () => {
     const families = fc.array(
       fc.record({ parent: fc.nat(20), forkStep: fc.nat(5), chosen: fc.boolean(), isFork: fc.boolean() }),
       { minLength: 1, maxLength: 12 },

@@ -34,14 +34,15 @@ export function pruneRuns(log: RunLog, policy: RetentionPolicy): Promise<PruneRe
   return removeRuns(log, (lineage) => choosePrunable(lineage, policy, timeOf(log)));
 }
 
-/** Removes one run that nobody executes; false when there is none. */
+/** Removes one run that is not being executed; false when there is none. */
 export async function deleteRun(log: RunLog, runId: string): Promise<boolean> {
   const head = await findHead(log, runId);
   if (head === undefined) return false;
   if (head.status === "running" && isHeld(log, head)) throw busy(runId, `is being executed by ${head.owner}`);
   const { removed } = await removeRuns(log, (lineage) => {
     const current = lineage.find(({ id, status }) => id === runId && status !== "stub");
-    if (current !== undefined && current.epoch !== head.epoch) throw busy(runId, "changed meanwhile");
+    if (current !== undefined && current.epoch !== head.epoch)
+      throw busy(runId, "has changed in the meantime");
     return current === undefined ? [] : [runId];
   });
   return removed.length > 0;

@@ -1,10 +1,10 @@
-// Queues of runs: what is set for them, and what is in them. The settings are in the journal, so that every process that works
+// Queues of runs: their settings and their runs. The settings are in the journal, so that every process that works
 // for a queue uses the same limits.
 import { LazarusError } from "../../platform/errors.ts";
 import type { QueueSettings, RateLimit } from "../journal/queue.ts";
 import type { RunLog } from "../log/run-log.ts";
 
-/** A queue as it is now. */
+/** The current state of a queue. */
 export interface QueueView {
   readonly queue: string;
   readonly settings: QueueSettings;

@@ -1,4 +1,4 @@
-// Lets a run continue whose process died at the same step again and again.
+// Allows another attempt for a run whose process died at the same step again and again.
 import { LazarusError } from "../../platform/errors.ts";
 import { claimRun, type RunLog, requireHead } from "../log/run-log.ts";
 

@@ -1,4 +1,4 @@
-// Puts messages into the inbox of a run, from any process, also before anybody waits for them.
+// Puts messages into the inbox of a run, from any process, even before a tool waits for them.
 import { LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { type RunLog, requireHead, sendMessage } from "../log/run-log.ts";

@@ -1,9 +1,9 @@
-// What a run waits for, what it was sent, what it started, and what all of that has cost.
+// Shows a run: its waits, inbox, child runs and total usage.
 import type { WaitRow } from "../journal/journal.ts";
 import { openAnswer, type RunLog, readEntries, readInbox, requireHead, timeOf } from "../log/run-log.ts";
 import { listRuns, type RunSummary, summarize } from "./list.ts";
 
-/** A wait as it is shown: with the input that an approval is for. */
+/** A wait, with the input that an approval is for. */
 export interface WaitView {
   readonly id: string;
   readonly kind: WaitRow["kind"];
@@ -25,7 +25,7 @@ export interface InboxView {
   readonly value: unknown;
 }
 
-/** What surrounds a run. */
+/** A run with its waits, inbox, child runs and usage. */
 export interface RunView {
   readonly summary: RunSummary;
   readonly waits: readonly WaitView[];

@@ -1,4 +1,4 @@
-// Wakes a run before its time: a sleep ends now, and a wait for a message ends as if its time were over. For a run that
+// Wakes a run before its time: a sleep ends now, and a wait for a message ends as if it had timed out. For a run that
 // waits for a child run, that one is woken. A request for approval is not woken, only answered.
 import { LazarusError } from "../../platform/errors.ts";
 import type { WaitRow } from "../journal/journal.ts";

@@ -1,4 +1,4 @@
-// Opens run stores in PostgreSQL, for many hosts. Apart from the others, because it loads the driver.
+// Opens run stores in PostgreSQL, for many hosts. In its own file, because it loads the driver.
 import { systemMachine } from "../../platform/machine.ts";
 import type { PostgresOptions } from "../../platform/postgres.ts";
 import { openPostgresJournal } from "../journal/postgres.ts";

@@ -129,7 +129,7 @@ export function describeRunMove(before: readonly RunPosition[], after: readonly 
   }
   for (const run of before) {
     if (!remaining.has(run.runId))
-      sentences.push(`run ${run.runId} (${run.agentId}) is gone: it began after the checkpoint.`);
+      sentences.push(`run ${run.runId} (${run.agentId}) is gone: it started after the checkpoint.`);
   }
   return sentences.join(" ");
 }

@@ -1,4 +1,4 @@
-// A store of runs: a journal with its secrets, leases and effect history, and what can be done to the runs in it. This file is
+// A store of runs: a journal with secrets, leases and effect history, and the operations on its runs. This file is
 // only the table of operations; each is a function over the run log in its own file.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Journal } from "../journal/journal.ts";

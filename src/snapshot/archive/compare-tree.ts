@@ -1,6 +1,6 @@
 // Compares a restored tree with a listing. Walks the directory, stats and hashes every path, and shares no code with
-// restore, so that a drill is an independent check. The tree is a scratch copy: a path whose mode forbids its owner to
-// read it is opened after its mode was taken.
+// restore, so that a drill is an independent check. The tree is a scratch copy: a path that its owner may not
+// read is made readable after its mode was compared.
 import { createHash } from "node:crypto";
 import {
   type BigIntStats,

@@ -1,6 +1,6 @@
 // Unpacks untrusted archives below one directory and nowhere else. Paths must be relative, without "..", and pass only
 // through directories made here; symlinks are created but never written through. Devices become flaws. The directory must
-// be new and private, so that no other process changes it meanwhile.
+// be new and private, so that no other process changes it during the import.
 import {
   chmodSync,
   closeSync,

@@ -63,7 +63,7 @@ export interface CaptureOptions {
   /** Return the newest checkpoint instead of adding one that equals it. */
   readonly onlyIfChanged?: boolean;
   /**
-   * What may have changed since the newest checkpoint; nothing else is looked at. Without it, or without the stat store of that
+   * What may have changed since the newest checkpoint; nothing else is examined. Without it, or without the stat store of that
    * checkpoint, the whole cell is walked.
    */
   readonly dirty?: DirtySet | undefined;
@@ -93,10 +93,10 @@ export async function capture(
   requireWorktree(context, options);
   const createdAtMs = context.machine.clock.nowMs();
   const identity = { id: timeOrderedId(createdAtMs, context.machine.ids), createdAtMs };
-  // Before the cell is read: an effect that happens meanwhile counts as later.
+  // Before the cell is read: an effect that happens during the capture counts as later.
   const effects = { position: context.effects.position() };
   try {
-    // Before the files are read: a transcript that is older than they are never claims work that they lack.
+    // Before the files are read: a transcript that is older than they are never describes work that they lack.
     const conversation = await stageConversation(context, (file, copy) => backupDatabase(file, copy));
     crashPoint("snapshot.capture.conversation-copied");
     using opened = openBaseline(context, { isRepeated: options.reason === "live" });
@@ -295,7 +295,7 @@ function isSamePosition(
   return isSameCommit(git, metadata.git) && sorted(flaws) === sorted(metadata.flaws);
 }
 
-/** A live point has no commit, which is no difference. */
+/** A live point has no commit, which does not count as a difference. */
 function isSameCommit(now: GitPosition, then: GitPosition): boolean {
   if (now.status === "deferred") return now.head === then.head && now.branch === then.branch;
   const { status: _, ...ours } = now;

@@ -4,7 +4,7 @@ import type { CheckpointMetadata } from "../model/entry.ts";
 import type { Stored } from "../pack/layers.ts";
 import type { StatRows } from "../scan/stat-rows.ts";
 
-/** `rows` are those of the checkpoint, and know their totals. */
+/** `rows` are those of the checkpoint, and include their totals. */
 export function countEntries({ totals }: StatRows, stored: Stored): CheckpointMetadata["counts"] {
   let changedBytes = 0;
   for (const { entry } of stored.captured.values()) changedBytes += entry.size;

@@ -1,6 +1,6 @@
 // Finds what moved while a cell was captured (INV-6): paths that existed before the capture and whose file or directory is in
 // the checkpoint under no name, and files that it holds under two names. A directory that has not changed since the walk
-// began had no name moved in or out, so only changed ones are read again, and only if there is a sign of a change at all.
+// began had no name moved in or out, so only changed ones are read again, and only if anything indicates a change.
 import { lstatSync, type Stats } from "node:fs";
 import { diskPath, isInWorktree, type TreeRoot } from "../model/cell-tree.ts";
 import type { Flaw } from "../model/entry.ts";
@@ -82,7 +82,7 @@ function compareNames(
     if (isExcluded(child, name) || (isSidecar(name) && survey.sources.size > 0)) continue;
     const stat = statIn(tree, child);
     if (stat === undefined || !isCapturable(stat) || row?.ino === stat.ino) continue;
-    // Without a time of birth every path counts as old.
+    // Without a creation time every path counts as old.
     if (stat.birthtimeMs < captureMs + TICK_MS)
       strangers.push({ path: child, inode: inodeKey(root, path, stat.ino), isDirectory: stat.isDirectory() });
   }

@@ -1,6 +1,6 @@
 // The gate that every new checkpoint passes before it is published (INV-1, INV-6): the tables of its new layers are read back
 // as a restore would read them, compared with what was packed, and checked together with the tree below them. Paths that a
-// restore would refuse are removed by one more layer and named as flaws. O(changes), not O(cell).
+// restore would refuse are removed by one more layer and reported as flaws. O(changes), not O(cell).
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";

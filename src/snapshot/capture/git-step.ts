@@ -39,7 +39,7 @@ export interface CommitOptions {
   readonly id: string;
   readonly createdAtMs: number;
   readonly headId: string | null;
-  /** Only read where the repository stands. */
+  /** Only reads HEAD and branch of the repository. */
   readonly isDeferred: boolean;
 }
 

@@ -1,6 +1,6 @@
-// Captures a cell that may change meanwhile, in rounds: each one surveys and packs what differs from the round before, until
-// nothing moved during a round. Git objects that refs may need and that appeared meanwhile are added by rounds that look at
-// nothing else. What still moves in the last one is named as a flaw (INV-6). A quiet cell takes one round.
+// Captures a cell that may change during the capture, in rounds: each one surveys and packs what differs from the round before, until
+// nothing moved during a round. Git objects that refs may need and that appeared since are added by rounds that look at
+// nothing else. What still moves in the last one is reported as a flaw (INV-6). A quiet cell takes one round.
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
@@ -18,7 +18,7 @@ import { excludedPatterns, type Scan, type SurveyOptions, scanCell, surveyChange
 
 const MAX_ROUNDS = 3;
 
-/** What all rounds stored, and the cell as the last one saw it. */
+/** What all rounds stored, and the state of the cell in the last one. */
 export interface Rounds {
   readonly survey: Survey;
   /** The rows of the checkpoint. */
@@ -71,7 +71,7 @@ export async function captureRounds(
     }
     if (races.objects.length > 0 && partialRounds < MAX_ROUNDS) {
       partialRounds += 1;
-      // Not the refs, which may be ahead of the objects again: an agent that never stops committing is captured, too.
+      // Not the refs, which may be ahead of the objects again: an agent that never stops committing must be captured too.
       scan = scanCell(context, rows, { within: races.objects.map((path) => joinPath(path, "objects")) });
       continue;
     }

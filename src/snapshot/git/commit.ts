@@ -125,7 +125,7 @@ function degraded(note: string, position: Partial<GitPosition> = {}): GitPositio
   return { ...NO_POSITION, ...position, status: "degraded", note: note.replaceAll("\n", "; ") };
 }
 
-/** The repository as it is before the commit, compared with the last commit. */
+/** The repository before the commit, compared with the last commit. */
 interface RepositoryState {
   readonly repository: Repository;
   readonly ground: string;
@@ -191,7 +191,7 @@ async function writeTree(
   const { worktree, changes, cacheDirectory } = request;
   const call = callerOf(request);
   const keptIndex = keptIndexOf(request);
-  // Under its own name while git works on it: a git that outlives a killed Lazarus must not write into the next one's.
+  // Under its own name while git works on it: a git that outlives a killed Lazarus must not write into the index of the next one.
   const indexFile = `${keptIndex}-${request.checkpointId}`;
   mkdirSync(cacheDirectory, { recursive: true, mode: 0o700 });
   // Until the state is written again, a crash leaves an index that is not trusted.

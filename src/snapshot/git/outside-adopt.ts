@@ -64,7 +64,7 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** Borrowed objects may be shared. HEAD and index may not: a repository knows the path of each linked worktree. */
+/** Borrowed objects may be shared. HEAD and index may not: a repository records the path of each linked worktree. */
 function isLost({ path, targets }: Outside, home: TreeRoot, isDuplicate: boolean): boolean {
   if (!path.endsWith(".git")) return !targets.every((target) => realPathOf(target) !== undefined);
   const [target = ""] = targets;

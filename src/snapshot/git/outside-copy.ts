@@ -1,5 +1,5 @@
 // Copies what a repository of a cell keeps outside of it into `state/git-outside`, which checkpoints hold like any other
-// directory: refs and their objects through `git fetch`, HEAD, index and other small files as they are. Takes time only
+// directory: refs and their objects through `git fetch`, HEAD, index and other small files unchanged. Takes time only
 // when one of them has changed. Nothing outside the cell is written.
 import { hash } from "node:crypto";
 import {
@@ -166,7 +166,7 @@ function readKey(copy: string): unknown {
 }
 
 function copyFiles(files: ReadonlyMap<string, string>, copy: string): void {
-  // A merge or rebase that has ended meanwhile.
+  // A merge or rebase that has ended in the meantime.
   for (const name of smallFiles(copy)) if (!files.has(name)) rmSync(join(copy, name));
   for (const [name, file] of files) {
     const target = join(copy, name);

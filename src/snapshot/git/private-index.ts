@@ -156,7 +156,7 @@ async function findIgnored(
 ): Promise<Set<string> | { failure: string }> {
   const ask = (...options: string[]) =>
     call(["check-ignore", ...options, "-z", "--stdin"], { indexFile, input: joinNul(paths) });
-  // First by the rules alone, which avoids reading a large index; tracked files are not ignored, whatever the rules say.
+  // First by the rules alone, which avoids reading a large index; tracked files are never ignored.
   let ignored = await ask("--no-index");
   if (ignored.code === 0) ignored = await ask();
   if (ignored.code !== 0 && ignored.code !== 1) return { failure: `git check-ignore: ${ignored.stderr}` };

@@ -1,5 +1,5 @@
-// Reads where an ordinary repository stands without starting git, which takes longer than all of a small live point. Returns
-// undefined for anything unusual (linked worktrees, links, reftables, damage): then git is asked.
+// Reads HEAD and branch of an ordinary repository without starting git, which takes longer than a whole small live point. Returns
+// undefined for anything unusual (linked worktrees, links, reftables, damage): then git is used.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 

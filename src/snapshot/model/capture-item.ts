@@ -7,7 +7,7 @@ export interface CaptureItem {
   /** Path in the checkpoint. */
   readonly path: string;
   readonly type: EntryType;
-  /** As the walk saw it; decides how the item is packed, not what is packed. */
+  /** Type and size according to the walk; decides how the item is packed, not what is packed. */
   readonly size: number;
   /** Set for a database in use: the copy that SQLite made of it, or LIVE_FILE where it could not. */
   readonly source?: string;

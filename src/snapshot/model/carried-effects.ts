@@ -1,6 +1,6 @@
-// An effect history on its way to another mission. Types only.
+// An effect history that is copied to another mission. Types only.
 
-/** A history and the position of the checkpoint that it is taken along with. */
+/** A history, and the position in it of the checkpoint that it is copied with. */
 export interface CarriedEffects {
   readonly bytes: Buffer;
   readonly position: number;

@@ -3,7 +3,7 @@
 
 export const WORKTREE = "worktree";
 
-/** A worktree outside the cell. Plain data: worker threads get it, too. */
+/** A worktree outside the cell. Plain data: it is passed to worker threads. */
 export interface OutsideWorktree {
   /** Absolute, with links resolved. */
   readonly path: string;
@@ -17,7 +17,7 @@ export interface CellTree {
   readonly worktree: OutsideWorktree;
 }
 
-/** A plain directory, or a cell in two places. */
+/** A plain directory, or a cell with its worktree elsewhere. */
 export type TreeRoot = string | CellTree;
 
 export function rootOf(tree: TreeRoot): string {

@@ -67,7 +67,7 @@ describe("the difference of two listings", () => {
     ).toEqual(["."]);
   });
 
-  it("detects added and removed hard links, whatever the names of the groups", () => {
+  it("detects added and removed hard links, regardless of group names", () => {
     const linked = (group: string) =>
       listing({ path: "a", content: "x", group }, { path: "b", content: "x", group });
     const separate = listing({ path: "a", content: "x" }, { path: "b", content: "x" });

@@ -56,7 +56,7 @@ const SLASH = 0x2f;
 
 /**
  * Sorts each directory before its contents and its contents before everything else: a slash is the lowest character. tar
- * takes a directory for complete, and closes it, when a path outside of it follows.
+ * considers a directory complete, and closes it, when a path outside of it follows.
  */
 export function comparePaths(a: string, b: string): number {
   if (a === b) return 0;

@@ -1,5 +1,5 @@
-// The effect history of a mission travels with it (INV-5): a copy is in the vault, brought up to date before every
-// checkpoint is published; exports, imports and forks take it along. It is written before the cell that it belongs to, so
+// Copies the effect history together with its mission (INV-5): the copy in the vault is updated before every
+// checkpoint is published; exports, imports and forks include it. It is written before the cell that it belongs to, so
 // that no cell ever exists without its history.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ export function adoptEffects(context: MissionContext, carried: CarriedEffects): 
   const { machine, effects } = context;
   const position = mergeHistory(machine, effects.file, carried.bytes, carried.position);
   effects.append({ source: "mission", state: "restored", id: carried.checkpoint, attempt: 0, position });
-  // What the origin did after the checkpoint is not known to the files of this one.
+  // The files of this mission do not show what the origin did after the checkpoint.
   return { ...context, effects: { ...effects, position: () => position } };
 }
 
@@ -63,7 +63,7 @@ export function discardNewHistory({ machine, effects, cellRoot }: MissionContext
   }
 }
 
-/** What a fork says about its history. */
+/** The history of a fork, for the user. */
 export interface ForkedEffects {
   /** Suffix of the keys of its own tool calls. */
   readonly identity: string;

@@ -29,7 +29,7 @@ export async function takeCheckpoint(
   using locked = await lockVault(context, `checkpoint of ${context.mission}`);
   using _ = await context.slots?.acquire();
   const captured = await capture(context, locked.lock, options);
-  // The pit looks often, and most of the time there is nothing to record.
+  // The pit checks often, and usually there is nothing to record.
   if (options.reason === "live" && captured.outcome === "unchanged")
     return { ...captured, pruned: [], finished: locked.finished };
   const pruned = (await pruneIfDue(context, locked.lock))?.removed.map(({ id }) => id) ?? [];

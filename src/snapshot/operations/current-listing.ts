@@ -1,4 +1,4 @@
-// The cell as it is now, as the listing that a checkpoint of it would have. Writes nothing into vault or cell.
+// Lists the current cell in the form of a checkpoint's listing. Writes nothing into vault or cell.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

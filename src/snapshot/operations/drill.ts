@@ -116,7 +116,7 @@ async function markProven(context: MissionContext, ref: CheckpointRef): Promise<
   const { vault, machine } = context;
   using _locked = await lockVault(context, `drill of ${context.mission}`);
   const marked = { ...ref, provenAtMs: machine.clock.nowMs() };
-  // Checkpoints with the same manifest are proven as well; one that was pruned meanwhile stays pruned.
+  // Checkpoints with the same manifest are proven as well; one that was pruned in the meantime stays pruned.
   const refs = vault.list();
   vault.publish(
     refs.map((each) => (each.manifest === ref.manifest ? { ...each, provenAtMs: marked.provenAtMs } : each)),

@@ -34,7 +34,7 @@ export async function lockVault(context: MissionContext, purpose: string): Promi
   }
 }
 
-/** Where a drill restores to, and the lock that it holds meanwhile. */
+/** Where a drill restores to, and the lock that it holds during that time. */
 export function drillPlaces({ vault, cellRoot, mission }: MissionContext): {
   scratch: string;
   lockFile: string;

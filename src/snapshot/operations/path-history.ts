@@ -9,7 +9,7 @@ import { type LayerRef, layerSource, readCheckpoint } from "../vault/manifest.ts
 import type { Toc } from "../vault/toc.ts";
 import type { Vault } from "../vault/vault.ts";
 
-/** Which paths are looked at. */
+/** Which paths are selected. */
 export interface Selection {
   has(path: string): boolean;
   /** The paths, where they are known: then only their rows are decoded. */
@@ -77,7 +77,7 @@ interface Step extends State {
   readonly touched: ReadonlySet<string>;
 }
 
-/** The rows of the next checkpoint: on top of the state before where its layers continue that one's. */
+/** The rows of the next checkpoint: applied to the previous state if its layers extend those of the previous checkpoint. */
 function advance(state: State, refs: readonly LayerRef[], rowsOf: (ref: LayerRef) => Toc): Step {
   const layers = refs.map(({ digest }) => digest);
   const continues = state.layers.every((digest, i) => digest === layers[i]);

@@ -99,12 +99,12 @@ function storeManifests({ vault, machine }: MissionContext): void {
   if (stored.some((ref, i) => ref !== refs[i])) vault.publish(stored);
 }
 
-/** The point as it is, if its record is damaged or the disk full: it is no worse than before. */
+/** The point unchanged if its record is damaged or the disk is full: it can be read as before. */
 function withManifest(vault: Vault, ref: CheckpointRef): CheckpointRef {
   const { isRecord: _, ...rest } = ref;
   try {
     const checkpoint = readCheckpoint(vault, ref);
-    // To store a long file again for every point that continues it would cost more than the manifest is worth.
+    // A manifest is not worth storing a long file again for every point that continues it.
     if (checkpoint.layers.some(({ isContinued }) => isContinued)) return ref;
     return { ...rest, ...putManifest(vault, checkpoint) };
   } catch (error) {

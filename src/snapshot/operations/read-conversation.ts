@@ -1,4 +1,4 @@
-// Reads an agent's conversation: as it is now, or as a checkpoint has it. Writes nothing but a copy of a database, which is
+// Reads an agent's conversation, the current one or that of a checkpoint. Writes nothing but a copy of a database, which is
 // removed.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -127,7 +127,7 @@ function databasesInCell(adapter: Adapter, cell: Pick<StagedTree, "read">): Stag
   });
 }
 
-/** A restored tree, which nobody else writes to. */
+/** A restored tree that no other process writes to. */
 function openTree(root: string): Pick<StagedTree, "read"> {
   return {
     read: (path) => (existsSync(join(root, path)) ? readFileSync(join(root, path)) : Buffer.alloc(0)),

@@ -67,7 +67,7 @@ export interface RestoreOptions {
   readonly signal?: AbortSignal | undefined;
   /** For the event log: who asked for the restore, if not a user. */
   readonly by?: string;
-  /** The mission's lock, when the caller has it already. The caller then knows that no agent is alive. */
+  /** The mission's lock, when the caller already holds it and has checked that no agent is alive. */
   readonly heldLock?: Lock;
 }
 
@@ -332,7 +332,7 @@ async function rebuildCell(
     crashPoint("snapshot.restore.rebuild-marked");
     forgetUndo(context);
     crashPoint("snapshot.restore.undo-forgotten");
-    // Before the cell appears: with the cell in place, no later command would know that this is left to do.
+    // Before the cell appears: once the cell is in place, no later command would do this.
     if (coversConversation(scope)) flaws.push(...putBackWithoutSafety(context, directory, ref.id));
     crashPoint("snapshot.restore.rebuilt-conversation");
     renameSync(directory, context.cellRoot);

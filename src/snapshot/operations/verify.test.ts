@@ -144,7 +144,7 @@ describe("verify", () => {
     expect(found.hurt).toEqual([]);
   });
 
-  it("does not report a checkpoint that was pruned meanwhile", async () => {
+  it("does not report a checkpoint that was pruned in the meantime", async () => {
     const { vault } = context;
     const gone = layerOf(2, 0);
     let raced = false;

@@ -1,4 +1,4 @@
-// Describes paths and hashes files without packing them, to tell changed content from a changed stat.
+// Describes paths and hashes files without packing them, to distinguish changed content from a changed stat.
 import { createHash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
 import { createStat, statOpen } from "../../platform/file-stat.ts";

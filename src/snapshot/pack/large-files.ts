@@ -19,9 +19,9 @@ import { isHot, signatureOf, statWhenQuiet } from "./torn.ts";
 
 const LARGE_BYTES = 2 << 20;
 const PIECE_BYTES = 1 << 20;
-/** How often a file is packed that changes meanwhile. */
+/** How often a file is packed that changes while it is read. */
 export const ATTEMPTS = 3;
-/** Signature of a file that is written all the time: no reading matches it. */
+/** Signature of a file that is written constantly: it never matches. */
 const NEVER_QUIET = "never quiet";
 
 export const isLarge = (item: CaptureItem) => bytesOf(item) > LARGE_BYTES;

@@ -27,7 +27,7 @@ describe("planLayers", () => {
     expect(pathsOf(local)).toEqual(["alias", "d/.env", "e/.env"]);
   });
 
-  it("keeps directories and their removals in the ordinary layer, whatever their name", () => {
+  it("keeps directories and their removals in the ordinary layer, regardless of their names", () => {
     const added = plan([{ path: "private", type: "directory", size: 0 }, file("private/x")]);
     expect(pathsOf(added.ordinary)).toEqual(["private"]);
     expect(pathsOf(added.local)).toEqual(["private/x"]);

@@ -26,7 +26,7 @@ export function planLayers(survey: Changes, isSecret: (path: string) => boolean)
   );
   const isLocal = ({ type, path, group }: CaptureItem) =>
     type !== "directory" && (isSecret(path) || (group !== undefined && secretGroups.has(group)));
-  // A directory is stored in the ordinary layer whatever its name, and so is its removal.
+  // A directory is always stored in the ordinary layer, regardless of its name, and so is its removal.
   const isLocalRemoval = (path: string) => isSecret(path) && !removedDirectories.has(path);
   // Only needed where something was removed: a map of 100,000 paths is not free.
   const stored = new Map<string, EntryType>(

@@ -43,7 +43,7 @@ export function changedDatabase(): Error {
 }
 
 /**
- * A plain copy of a database during a transaction is inconsistent: SQLite has to make it. Must be called after the stat
+ * A plain copy of a database during a transaction is inconsistent, so SQLite has to copy it. Must be called after the stat
  * that the file is compared with when it has been read: a transaction that starts later changes that.
  */
 export function refuseLiveDatabase(live: () => string | Buffer, content: Uint8Array, inode: number): void {

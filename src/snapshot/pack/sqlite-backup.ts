@@ -37,7 +37,7 @@ export interface BackupOptions {
   readonly busyMs?: number;
   /** SQLite's backup function; tests inject one that fails. */
   readonly backup?: typeof backup;
-  /** Asked after the database was opened and after it was copied: whether it is the file that was meant. */
+  /** Whether the opened file is the intended one; called after the database was opened and after it was copied. */
   readonly isInCell?: () => boolean;
 }
 

@@ -1,4 +1,4 @@
-// Packs what was appended to a file whose other bytes are unchanged. Stat cannot tell an append from a rewrite, so the old
+// Packs what was appended to a file whose other bytes are unchanged. Stat does not distinguish an append from a rewrite, so the old
 // bytes are read and hashed (1.3 GB/s), and compared with the digest in the last checkpoint; only the new ones are stored.
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
@@ -35,7 +35,7 @@ export function packTail({ root, item }: TailTask): Packed {
     }
   } catch (error) {
     refuseExhaustion(error, `reading ${item.path}`, ".");
-    // Packing the whole file finds out what is wrong with it.
+    // Packing the whole file will report what is wrong with it.
     if (systemErrorCode(error) === undefined) throw error;
     return NOT_CONTINUED;
   }

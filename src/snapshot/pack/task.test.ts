@@ -147,7 +147,7 @@ describe("a database", () => {
       stdio: ["pipe", "pipe", "inherit"],
     });
     await once(writer.stdout, "data");
-    // Old enough that the time of the file says nothing.
+    // Old enough that the file's time does not matter.
     fs.utimesSync(at("a.db"), 1, 1);
     expect(fs.existsSync(at("a.db-journal"))).toBe(false);
     expect(missed(pack(item("a.db")))).toEqual([["a.db", "database"]]);

@@ -1,5 +1,5 @@
 // Performs one capture task: reads each file through one descriptor, compares its stat before and after, retries files
-// that changed meanwhile, and builds tar bytes in one buffer. Synchronous and stateless: workers run it, and so does the
+// that changed in between, and builds tar bytes in one buffer. Synchronous and stateless: workers run it, and so does the
 // main thread for small captures. Never follows a link, never blocks on a FIFO.
 import { hash } from "node:crypto";
 import { closeSync } from "node:fs";

@@ -1,4 +1,4 @@
-// A restore and the agent's conversation: whether it moves, and what has to be known before it does. The copy in the cell is
+// The conversation in a restore: whether it is restored, and what has to be known before. The copy in the cell is
 // restored like every other file; agents/conversation/put-back.ts then writes it to where the agent keeps it.
 import {
   currentSession,
@@ -15,7 +15,7 @@ import type { Flaw } from "../model/entry.ts";
 import type { RestorePlan } from "./plan.ts";
 import { coversConversation, type Part, type Scope, withoutConversation } from "./scope.ts";
 
-/** Whether the conversation moves, and what is known about it before it does. */
+/** Whether the conversation is restored, and what is known about it before. */
 export function planPutBack(
   context: MissionContext,
   { changes }: RestorePlan,
@@ -30,7 +30,7 @@ export function planPutBack(
 }
 
 /**
- * A conversation in a database that other sessions share stays as it is: what is left to restore, and a flaw that says so. A
+ * A conversation in a database that other sessions share is not restored: returns the rest, and a flaw that says so. A
  * restore of nothing else is refused.
  */
 export function keepShared(
@@ -40,7 +40,7 @@ export function keepShared(
 ): { readonly scope: Scope; readonly kept: readonly Flaw[] } {
   const adapter = coversConversation(scope) ? sharedConversation(context) : undefined;
   if (adapter === undefined) return { scope, kept: [] };
-  const reason = `the conversation of ${adapter} is in a database that other sessions share, so it stays as it is`;
+  const reason = `the conversation of ${adapter} is in a database that other sessions share, so it was not restored`;
   if (part === "conversation")
     throw new LazarusError("CONVERSATION_UNSUPPORTED", `cannot restore ${context.mission}: ${reason}`, {
       hint: `to restore its files: lazarus restore ${context.mission} --files-only`,

@@ -51,7 +51,7 @@ export function withConsequence(
   return new LazarusError(code, `${known.message}; ${consequence}`, { hint, details, cause });
 }
 
-/** Safety checkpoints come last: they hold the state that the user wants to leave. */
+/** Safety checkpoints come last: they hold the state that the user wants to replace. */
 function findNewestGood(vault: Vault, target: CheckpointRef): Promise<CheckpointRef | undefined> {
   const others = vault
     .list()

@@ -1,5 +1,5 @@
-// A restore and the effect history (INV-5): the history is not restored. A mark in it says to which of its positions the
-// files went back, and what happened after that position is reported.
+// The effect history in a restore (INV-5): it is not restored. A mark in it records the position to which the
+// files were restored, and what happened after that position is reported.
 import type { EffectHistory } from "../../effects/history.ts";
 import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
 import type { MissionContext } from "../mission-context.ts";

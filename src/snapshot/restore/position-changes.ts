@@ -28,7 +28,7 @@ function describeConversationMove(
   after: ConversationPosition | undefined,
 ): string[] {
   if (after === undefined)
-    return before === undefined ? [] : ["the conversation is taken away: it is not in the checkpoint"];
+    return before === undefined ? [] : ["the conversation is removed: it is not in the checkpoint"];
   const at = turnText(after);
   if (before?.session !== after.session) return [`the conversation is restored at ${at}`];
   if (turnText(before) === at) return [];

@@ -79,7 +79,7 @@ const NO_CHANGES: Changes = { added: [], changed: [], metadata: [], removed: [],
 
 /**
  * Marks the restore in the effect history. No path of the cell has changed yet: where the history cannot be written, the
- * restore is called off, so that no later command has to finish it.
+ * restore is abandoned, so that no later command has to finish it.
  */
 export function beginRestore(context: MissionContext, journal: Journal): void {
   try {

@@ -18,7 +18,7 @@ export const WHOLE_CELL: Scope = { only: undefined, has: () => true };
 /** What of a checkpoint to restore; undefined for everything. */
 export type Part = "files" | "conversation";
 
-/** Everything but the conversation, which stays as it is. */
+/** Everything but the conversation, which is not changed. */
 export const FILES_ONLY: Scope = { only: undefined, has: (path) => !isConversation(path) };
 
 export function withoutConversation(scope: Scope): Scope {

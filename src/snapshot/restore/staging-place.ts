@@ -1,5 +1,5 @@
 // Where a restore stages new files: on the file system of their final place, so that only a rename is left. Next to the cell,
-// and for a worktree on another file system next to that, if nobody else can write there, or in a hidden directory inside the
+// and for a worktree on another file system next to that, if no other user can write there, or in a hidden directory inside the
 // worktree, which exists only during the restore and which no checkpoint holds. Where another user could replace that
 // directory, also next to the cell: then each file is copied when it is put into place.
 import { hash } from "node:crypto";
@@ -52,7 +52,7 @@ export function findStaging(context: Place): Staging {
 const isOwn = ({ uid }: Stats) => uid === process.geteuid?.();
 const isClosed = ({ mode }: Stats) => (mode & 0o022) === 0;
 const isPrivate = (stat: Stats) => isOwn(stat) && isClosed(stat);
-/** Nobody but root can replace what is ours in there. */
+/** Only root and this user can replace our files in there. */
 const isSafe = (stat: Stats) =>
   (isOwn(stat) || stat.uid === 0) && (isClosed(stat) || (stat.mode & STICKY) !== 0);
 const STICKY = 0o1000;
@@ -71,14 +71,14 @@ export function makeStaging(context: Place, staging: Staging, count: number): vo
   for (const directory of new Set([staging.cell, staging.worktree])) {
     keepTime(context, directory, () => {
       removeTree(directory);
-      // Not `recursive`, which accepts a directory that somebody else has made.
+      // Not `recursive`, which accepts a directory that another process has made.
       mkdirSync(directory, 0o700);
     });
     for (let at = 0; at < count; at += PER_DIRECTORY) mkdirSync(`${directory}/${at / PER_DIRECTORY}`);
   }
 }
 
-/** Removes the staging directories, wherever they may be. */
+/** Removes the staging directories in all possible places. */
 export function removeStaging(context: Place): void {
   const outside = outsideWorktree(context.tree);
   const isOurs = outside !== undefined && idOf(outside.path) === outside.id;

@@ -30,7 +30,7 @@ const CHANGED_SINCE = "it changed after the safety checkpoint was taken";
 const FIXED = "the worktree is a directory outside the cell, which is never replaced or removed";
 const UNREACHABLE = "a parent directory is missing, or is a symlink, which a restore never follows";
 
-/** A step that one path refuses; the others continue. */
+/** A step that fails for one path; the others continue. */
 export class Refusal extends Error {}
 
 /** Removes a path that the checkpoint does not have. `inTheWay`: another type takes its place. */

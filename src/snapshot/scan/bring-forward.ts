@@ -6,7 +6,7 @@ import { ChangedRows } from "./changed-rows.ts";
 import { createUnknownRow } from "./stat-row.ts";
 import type { StatRows } from "./stat-rows.ts";
 
-/** `skipped`: paths that the checkpoint names as not captured. */
+/** `skipped`: paths that the checkpoint lists as not captured. */
 export function bringForward(
   rows: StatRows,
   tables: readonly Pick<Toc, "entries" | "removed">[],

@@ -1,5 +1,5 @@
 // Databases of stat stores that stay open between live points: opening and closing one takes several fsyncs. Only the most
-// recently used ones are kept. A file that was changed or replaced meanwhile is opened again.
+// recently used ones are kept. A file that was changed or replaced in the meantime is opened again.
 import { statSync } from "node:fs";
 import type { DatabaseSync } from "../../platform/sqlite.ts";
 

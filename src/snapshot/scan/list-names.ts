@@ -6,7 +6,7 @@ import { decodePath, encodePath, systemPath } from "../model/path-bytes.ts";
 
 const REPLACEMENT = "\ufffd";
 
-/** The names in a directory of a tree. Of a worktree elsewhere, the root may have no trace. */
+/** The names in a directory of a tree. The root includes `worktree` even if the worktree is elsewhere. */
 export function listTreeNames(root: TreeRoot, tree: OpenTree, path: string): string[] {
   const names = listExactNames(tree.directory(path));
   const isHidden = path === "." && typeof root !== "string" && !names.includes(WORKTREE);

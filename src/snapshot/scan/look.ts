@@ -1,5 +1,5 @@
 // Looks at the paths of a dirty set: which of them have to be inspected, and what else depends on them. O(changes), not
-// O(cell). Inspects, reads and descends through the functions that it is given.
+// O(cell). Inspects, reads and descends through injected functions.
 import { parentPath } from "../model/path-bytes.ts";
 import { someParent } from "../model/paths.ts";
 import { SIDECAR_SUFFIXES, sidecarSuffix } from "../model/sqlite-files.ts";
@@ -72,7 +72,7 @@ function lookAtOne(path: string, isTree: boolean, ground: Ground, { request, wal
   const wasGone = result.gone.has(path);
   const seen = result.inspect(path, row);
   if (seen !== undefined) result.add(seen);
-  // A name that appeared or went away has changed its directory, too.
+  // A name that appeared or disappeared has also changed its directory.
   if (path !== "." && seen?.row === undefined) request(parentPath(path));
   for (const name of otherNames(rows, row, seen)) request(name);
   for (const name of databaseFiles(path, seen)) request(name);

@@ -1,5 +1,5 @@
 // Files of a cell that processes have mapped into memory for writing (Linux). The kernel sets the times of such a file when a
-// page is first written, not again until the page has reached the disk. So the stat of a mapped file does not tell whether it
+// page is first written, not again until the page has reached the disk. So the stat of a mapped file does not show whether it
 // is unchanged: it is hashed in every checkpoint, and in the first one after the mapping has ended (INV-3, INV-6).
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readdirSync, readSync } from "node:fs";
 import { systemClock } from "../../platform/clock.ts";
@@ -14,20 +14,20 @@ interface Mapping {
   readonly path: string;
 }
 
-/** What the last look at all processes found, and when. */
+/** What the last scan of all processes found, and when. */
 let last:
   | { readonly atMs: number; readonly sinceMs: number; readonly mappings: readonly Mapping[] }
   | undefined;
 
 export interface MappedOptions {
-  /** How old a look at the processes may be: it takes tens of milliseconds. Default 0. */
+  /** How old a scan of the processes may be: it takes tens of milliseconds. Default 0. */
   readonly maxAgeMs?: number;
 }
 
 export interface MappedFiles {
   /** Some may belong to other file systems, which costs a hash. */
   readonly inodes: ReadonlySet<number>;
-  /** When the look began, by the clock that file systems use: a file that changed later may have a mapping that it missed. */
+  /** When the scan began, by the clock that file systems use: a file that changed later may have a mapping that it missed. */
   readonly sinceMs: number;
   /** Whether this call made it. */
   readonly isNew: boolean;
@@ -35,7 +35,7 @@ export interface MappedFiles {
 
 /**
  * Written pages of mapped files in the cell are sent to the disk, so that a write while such a file is being read shows in
- * its stat. Nothing is known of processes that this user may not inspect.
+ * its stat. Processes that this user may not inspect are not covered.
  */
 export function findMappedFiles(roots: readonly string[], { maxAgeMs = 0 }: MappedOptions = {}): MappedFiles {
   const nowMs = systemClock.monotonicMs();

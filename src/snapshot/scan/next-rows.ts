@@ -1,4 +1,4 @@
-// The rows of a new checkpoint, from those of the last one and what a survey and the packing saw. They list exactly what the
+// The rows of a new checkpoint, from those of the last one and the results of survey and packing. They list exactly what the
 // checkpoint holds. O(changes). Pure.
 import type { CapturedItem, MissedItem } from "../model/capture-item.ts";
 import { parentPath } from "../model/path-bytes.ts";

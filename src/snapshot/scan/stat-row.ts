@@ -13,7 +13,7 @@ export interface StatRow {
   readonly size: number;
   readonly mtimeSec: number;
   readonly mtimeNs: number;
-  /** NaN when it is not known, which equals no stat. */
+  /** NaN when it is unknown, so that it equals no stat. */
   readonly ctimeMs: number;
   readonly ino: number;
   readonly nlink: number;

@@ -1,11 +1,11 @@
-// The rows of a checkpoint, by path: what every part of a capture asks. They come from the stat store, and a capture adds its
+// The rows of a checkpoint, by path, for every part of a capture. They come from the stat store, and a capture adds its
 // changes on top (`ChangedRows`). No query is O(cell) unless its comment says so.
 import type { EntryType } from "../model/entry.ts";
 import { joinPath } from "../model/path-bytes.ts";
 import type { Tree } from "../vault/check-tree.ts";
 import type { EntryRow, StatRow } from "./stat-row.ts";
 
-/** What the rows add up to. */
+/** Totals of the rows. */
 export interface Totals {
   readonly files: number;
   readonly directories: number;
@@ -20,13 +20,13 @@ export interface StatRows {
   /** Digest of the exclude patterns, which no row matches; "" where that is not known. */
   readonly rules: string;
   readonly totals: Totals;
-  /** Paths that exist and could not be captured: they are looked at in every survey. */
+  /** Paths that exist and could not be captured: every survey examines them again. */
   readonly skipped: ReadonlySet<string>;
   stat(path: string): StatRow | undefined;
   entry(path: string): EntryRow | undefined;
   /** The rows directly below a directory. */
   children(path: string): readonly StatRow[];
-  /** The paths of rows with this inode, of whatever file system. */
+  /** The paths of rows with this inode, on any file system. */
   namesOf(inode: number): string[];
   /** How many rows have this hard-link group. */
   groupSize(group: string): number;

@@ -45,7 +45,7 @@ function withTree(below: StatRows = NO_ROWS): ChangedRows {
   return rows;
 }
 
-it("returns the rows that were saved, whatever their names are", () => {
+it("returns the rows that were saved, with any names", () => {
   const rows = withTree();
   const names = ["100%", "%41", "caf\udce9", "\u{1f480}", "x\u0001y", "d\udcff/\udc80"];
   rows.set("d\udcff", row("d\udcff", { type: "directory" }));
@@ -93,7 +93,7 @@ it("changes only what differs, and describes the layers of the last save", () =>
   expect(store.stat("d/b")!.ctimeMs).toBe(Number.NaN);
 });
 
-it("is given up when it is damaged", () => {
+it("is discarded when it is damaged", () => {
   save(withTree(), "l1");
   const file = statStoreFile(directory);
   for (const damage of [() => fs.writeFileSync(file, "rubbish"), () => fs.rmSync(file)]) {

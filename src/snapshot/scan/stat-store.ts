@@ -108,7 +108,7 @@ export function saveRows(machine: Machine, file: string, rows: ChangedRows, laye
     rows.base.save(rows, layers);
     return;
   }
-  // The log first: without its database, SQLite would take it for the log of the next one.
+  // The log first: if it stayed without its database, SQLite would apply it to the next one.
   for (const suffix of FILES) rmSync(file + suffix, { force: true });
   for (const name of FORMER_FILES) rmSync(join(dirname(file), name), { force: true });
   crashPoint("snapshot.stat-store.removed");
@@ -118,7 +118,7 @@ export function saveRows(machine: Machine, file: string, rows: ChangedRows, laye
 
 function open(machine: Machine, file: string): DatabaseSync {
   const database = openDatabase(machine, file, SPEC);
-  // A power cut may take the last transactions, never half of one: then the store is stale.
+  // A power cut may lose the last transactions, never part of one: then the store is stale.
   database.exec("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;");
   return database;
 }
@@ -137,7 +137,7 @@ export class StatStore implements StatRows, Disposable {
   constructor(database: DatabaseSync, keptFile?: string) {
     this.database = database;
     this.keptFile = keptFile;
-    // One state for every question, also for a reader without the vault's lock.
+    // All queries see one state, also in a reader without the vault's lock.
     database.exec("BEGIN");
     const [meta] = this.all("SELECT layers, rules, files, directories, others, bytes FROM meta");
     const [layers = "[]", rules = "", files = 0, directories = 0, others = 0, bytes = 0] = meta ?? [];

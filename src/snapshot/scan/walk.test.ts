@@ -168,14 +168,14 @@ describe.each([false, true])("a look at dirty paths (stored: %s)", (given) => {
     for (const name of ["a", "d/b", "d/e/c"]) fs.writeFileSync(at(name), name);
   });
 
-  it("sees nothing else", () => {
+  it("examines no other paths", () => {
     const rows = remember(walk().walk());
     for (const name of ["a", "d/b"]) fs.writeFileSync(at(name), "other");
     expect(changed(look(rows, "d/b"))).toEqual(["d/b"]);
     expect(changed(look(rows))).toEqual([]);
   });
 
-  it("looks at the directory of a name that appeared or went away", () => {
+  it("examines the directory of a name that appeared or disappeared", () => {
     const rows = remember(walk().walk());
     fs.rmSync(at("d/e/c"));
     fs.mkdirSync(at("n/m"), { recursive: true });
@@ -185,7 +185,7 @@ describe.each([false, true])("a look at dirty paths (stored: %s)", (given) => {
     expect(gone(seen)).toEqual(["d/e/c"]);
   });
 
-  it("forgets a removed directory with everything below it, whatever was named first", () => {
+  it("forgets a removed directory with everything below it, in any order of the set", () => {
     const rows = remember(walk().walk());
     fs.rmSync(at("d"), { recursive: true });
     for (const dirty of [["d"], ["d/e/c", "d"], ["d/e/c"]])
@@ -213,7 +213,7 @@ describe.each([false, true])("a look at dirty paths (stored: %s)", (given) => {
     expect(seen.found.get("d")).toMatchObject({ type: "symlink" });
   });
 
-  it("looks at every name of a file, and at a database together with its sidecars", () => {
+  it("examines every name of a file, and a database together with its sidecars", () => {
     fs.linkSync(at("a"), at("d/link"));
     fs.writeFileSync(at("x.db"), Buffer.alloc(512));
     fs.writeFileSync(at("x.db-wal"), "w");

@@ -34,7 +34,7 @@ export interface Walker {
   walk(): Walk;
   /** Looks only at what may have changed, and at what depends on it. The rows must have the same exclude patterns. */
   look(dirty: DirtySet): Walk;
-  /** Scans the deferred directory and adds to the same result. `written`: what git has written meanwhile. */
+  /** Scans the deferred directory and adds to the same result. `written`: what git has written since the first scan. */
   resume(written: readonly string[]): Walk;
   /** Moves unchanged paths to `found`: their content may have changed although their stat did not. */
   reveal(paths: Iterable<string>): void;
@@ -147,7 +147,7 @@ class CellWalker implements Walker {
         this.later?.trees.add(path);
         continue;
       }
-      // The names in the root do not tell whether there is a worktree elsewhere.
+      // The names in the root do not show whether there is a worktree elsewhere.
       const isSplit = path === "." && typeof this.root !== "string";
       const isKnown = unchanged && !row!.isPartial && !isSplit;
       const below = isKnown ? this.checkKnownNames(path) : this.readNames(directory, tree, "all");

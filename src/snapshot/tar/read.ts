@@ -190,7 +190,7 @@ class StreamingReader implements TarReader {
   private readEntry(block: Buffer, type: TarType, flag: string, headerSize: number): void {
     this.isBetweenEntries = false;
     const { records, sink } = this;
-    // Links have no content, whatever their size says; other entries are skipped by size.
+    // Links have no content, regardless of their size field; other entries are skipped by size.
     const onTape = type === "link" ? 0 : this.paxNumber("size", headerSize);
     const base = this.describeEntry(block, type, flag);
     this.records = undefined;

@@ -71,7 +71,7 @@ describe("a tree", () => {
 });
 
 describe("a quick scan of a whole tree", () => {
-  it("finds one with one entry per path sound, in one layer or two", () => {
+  it("accepts one with one entry per path, in one layer or two", () => {
     expect(isSound([good])).toBe(true);
     expect(isSound([good, table([entry("d/new"), directory("n"), entry("n/x")])])).toBe(true);
   });

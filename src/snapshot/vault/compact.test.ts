@@ -68,7 +68,7 @@ describe("planCompaction", () => {
     expect(changed + rewritten).toBeLessThanOrEqual(2 * changed);
   });
 
-  it("keeps the chain short whatever the sizes are", () => {
+  it("keeps the chain short for any sizes", () => {
     for (const base of [0, 1, 1000, 1e6]) {
       for (const changes of [
         new Array(300).fill(0),

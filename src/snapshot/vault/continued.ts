@@ -17,7 +17,7 @@ export interface Join {
   read(use: (chunk: Buffer) => void): void;
 }
 
-/** The rows that are not stored as they are. */
+/** The rows that are not stored unchanged. */
 export interface Joins extends Disposable {
   has(row: TocEntry): boolean;
   get(row: TocEntry): Join | undefined;

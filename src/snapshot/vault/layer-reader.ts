@@ -54,7 +54,7 @@ export interface LayerReader extends FileReader, Disposable {
   openAll(): void;
   /** The raw tar bytes [at, at + length) of a layer. */
   readRaw(digest: string, at: number, length: number, use: (chunk: Buffer) => void): void;
-  /** One member as it is stored. */
+  /** One member in its stored form. */
   readMember(digest: string, index: number): Buffer;
 }
 

@@ -90,7 +90,7 @@ export function openLayerFile(path: string, digest: string): number {
   try {
     return openSync(path, "r");
   } catch (error) {
-    // A process without descriptors must not take a sound layer for a damaged one.
+    // A process without free descriptors must not report an intact layer as damaged.
     refuseExhaustion(error, `reading layer ${digest}`, path);
     const problem = systemErrorCode(error) === "ENOENT" ? "is missing from" : "cannot be read from";
     throw new LazarusError("LAYER_DAMAGED", `layer ${digest} ${problem} the vault`, {

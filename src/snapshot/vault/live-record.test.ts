@@ -19,7 +19,7 @@ const metadata = fc
   .map((fields) => JSON.parse(JSON.stringify(fields)) as CheckpointMetadata);
 
 describe("a record", () => {
-  it("on top of what it was built on is the point again", () => {
+  it("applied to its base gives the point again", () => {
     const base = fc.option(fc.record({ digest: fc.constant("sha256:base"), metadata, layers }), {
       nil: undefined,
     });

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../platform/json-file.ts";
 import type { CheckpointMetadata } from "../model/entry.ts";
 import { codecOf } from "./codec.ts";
 
-/** A layer as a manifest or a record knows it. */
+/** A layer as a manifest or a record describes it. */
 export interface LayerRef {
   readonly digest: string;
   readonly size: number;
@@ -16,7 +16,7 @@ export interface LayerRef {
   readonly tocSha256: string;
   /** Inflated length of the table; undefined for layers of older versions. */
   readonly tocBytes?: number | undefined;
-  /** Some of its files continue files of the layers below it. Only in records: manifests are for other tools, too. */
+  /** Some of its files continue files of the layers below it. Only in records, because other tools read manifests. */
   readonly isContinued?: true | undefined;
 }
 
@@ -86,7 +86,7 @@ export function isRecordDocument(document: JsonObject): boolean {
 
 export type Decoded = { readonly record: LiveRecord } | { readonly problem: string; readonly isNewer?: true };
 
-/** Says what is wrong with a document that is not a record of this version. */
+/** The record, or the problem with a document that is not a record of this version. */
 export function decodeRecord(document: JsonObject): Decoded {
   const { [VERSION_KEY]: version, base, kept_layers: keptLayers, layers, lazarus } = document;
   if (version !== VERSION) return { problem: `its record has version ${String(version)}`, isNewer: true };

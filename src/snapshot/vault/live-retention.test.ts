@@ -134,7 +134,7 @@ describe("retention of live points", () => {
         const others = refs.filter((ref) => !isLive(ref));
         const mixed = retain(refs, policy, NOW);
         const alone = retain(others, policy, NOW);
-        // A live point that is the newest, or the newest proven, takes that protection over.
+        // A live point that is the newest, or the newest proven, gets that protection.
         const isExempt = ({ id }: CheckpointRef) =>
           alone.reasons.get(id)!.every((why) => protections.includes(why));
         const fates = ({ keep }: typeof mixed) => ids(keep.filter((ref) => !isLive(ref) && !isExempt(ref)));
@@ -143,7 +143,7 @@ describe("retention of live points", () => {
     );
   });
 
-  it("keeps the same points whether it is applied on the way or once at the end", () => {
+  it("keeps the same points whether it is applied repeatedly or once at the end", () => {
     fc.assert(
       fc.property(anyRefs, fc.array(fc.nat(40 * DAY), { maxLength: 5 }), (refs, laterMs) => {
         const live = refs.filter((ref) => isLive(ref) && ref.provenAtMs === null);

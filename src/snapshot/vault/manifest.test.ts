@@ -38,7 +38,7 @@ function forged(manifest: unknown, config?: unknown): CheckpointRef {
 }
 
 describe("a manifest or config with the wrong shape", () => {
-  it("is reported as damage, whatever a field contains", () => {
+  it("is reported as damage, for any content of a field", () => {
     const manifest = parse(ref.manifest);
     const config = parse(manifest.config.digest);
     const names = [...Object.keys(config.lazarus), "rootfs"];

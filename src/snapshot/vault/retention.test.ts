@@ -102,7 +102,7 @@ describe("retention", () => {
     { digest: each.id, size: 3 },
   ];
 
-  it("keeps what `latest` means when only safety checkpoints are newer, whatever the budget", () => {
+  it("keeps the checkpoint that `latest` means when only safety checkpoints are newer, with any budget", () => {
     const refs = [
       ref("old", NOW - 90 * HOUR),
       ref("wanted", NOW - 80 * HOUR),

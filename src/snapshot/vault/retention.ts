@@ -1,8 +1,8 @@
 // Decides which checkpoints to keep: a pure function of the index, the policy and the time. Seven kinds are never removed,
-// whatever the policy: the newest, the newest that is not a safety checkpoint (`latest`), the newest that a drill has
+// regardless of the policy: the newest, the newest that is not a safety checkpoint (`latest`), the newest that a drill has
 // proven, pinned ones, the one that undoes the latest restore (INV-3), the first baseline (INV-10), and live points with a
 // message. The rules of the policy count only the others: live points have their own (live-retention.ts), so that many of
-// them do not evict what somebody saved on purpose.
+// them do not evict what a user saved on purpose.
 import type { CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
 import { isLive, keepLivePoints } from "./live-retention.ts";

@@ -26,7 +26,7 @@ export function recoverRefs(vault: Vault): CheckpointRef[] {
 }
 
 /**
- * Merges both sources. Manifests and configs are verified by digest and win; what only the index knows (pins, proofs,
+ * Merges both sources. Manifests and configs are verified by digest and take precedence; what only the index has (pins, proofs,
  * checkpoints of an unchanged cell) is taken where it is plausible.
  */
 export function mergeSources(

@@ -147,7 +147,7 @@ export interface TocVisitor {
   removed(path: string): void;
 }
 
-/** Decodes a table row by row, for those who need not keep 100,000 of them. What was visited before an error is void. */
+/** Decodes a table row by row, for callers that do not keep the rows. What was visited before an error is void. */
 export function visitToc(
   payload: Uint8Array,
   limitBytes: number,

@@ -174,7 +174,7 @@ function prepareLayout(disk: Disk, root: string, isEmpty: boolean): void {
   if (!existsSync(layout)) createFile(disk, layout, LAYOUT);
 }
 
-/** Grows in steps, and has one to spare for directories. */
+/** Grows in steps, with one extra step for directories. */
 function reserveBytes(indexFile: string): number {
   const index = statSync(indexFile, { throwIfNoEntry: false })?.size ?? 0;
   return Math.ceil(index / RESERVE_STEP_BYTES + 1) * RESERVE_STEP_BYTES;

@@ -1,5 +1,5 @@
-// A restore under agents: the revived agent continues as of that point, and an undo brings everything back. The agent of a
-// fork continues the conversation that the fork was made with, in a session of its own.
+// Restores with agents: the revived agent continues from that point, and an undo brings everything back. The agent of a
+// fork continues the conversation from the checkpoint, in its own session.
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -80,7 +80,7 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
       expect(result).toMatchObject({
         moves: [],
         conversation: null,
-        flaws: [{ path: "conversation", reason: expect.stringContaining("so it stays as it is") }],
+        flaws: [{ path: "conversation", reason: expect.stringContaining("so it was not restored") }],
       });
     expect(chapters(book)).toBe(2);
     expect((await readConversation(context)).position).toEqual(whole);
@@ -94,7 +94,7 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     expect(book.effects()).toEqual({ 1: 1, 2: 1 });
   });
 
-  it("in a fork, continues the conversation in a session of its own, or starts without one", async () => {
+  it("in a fork, continues the conversation in its own session, or starts without one", async () => {
     const { book, second } = await writeBook(agent, `${agent}-original`);
     const fork = world.book(agent, `${agent}-forked`, { FAKE_STEPS: "4" });
     const original = world.context.openMission(book.mission);

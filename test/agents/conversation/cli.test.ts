@@ -1,4 +1,4 @@
-// The conversation on the command line: what names the turn, what prints it, and what restores one of the two.
+// The conversation on the command line: showing the turn, printing the transcript, restoring only files or conversation.
 import fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -78,7 +78,7 @@ it("conversation prints the transcript, now or at a checkpoint", async () => {
   expect((await world.call(["conversation", "book", "--at", "nothing"])).exit).toBe(6);
 });
 
-it("restore and undo move one of the two", async () => {
+it("restore and undo can be limited to files or conversation", async () => {
   const steps = () => fs.readFileSync(transcript, "utf8").match(/"type":"tool_use"/g)?.length;
   expect(await must(`restore book ${ids[0]} --conversation-only`)).toContain(
     "the conversation goes back from turn 2, after Bash: write chapter 2 to turn 1, after Bash: write chapter 1",

@@ -1,4 +1,4 @@
-// SIGKILL at every crash point of a conversation's copy and return: the next command goes on without a repair, every
+// SIGKILL at every crash point of copying a conversation and putting it back: the next command works without a repair, every
 // checkpoint has a prefix of the conversation, and files and conversation are from the same moment.
 import fs from "node:fs";
 import { join } from "node:path";

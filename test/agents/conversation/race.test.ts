@@ -1,5 +1,5 @@
-// An agent that never pauses: it writes a file, then the transcript that says so, while checkpoints are taken. No checkpoint
-// has a conversation that claims a file which it lacks.
+// An agent that never pauses: it writes a file, then a transcript line about it, while checkpoints are taken. No checkpoint
+// has a conversation that mentions a file that it lacks.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
@@ -13,7 +13,7 @@ import { createConversation, promptLine, stepLines } from "./world.ts";
 const AGENT = `
   const fs = require("fs");
   const [worktree, transcript, lines] = process.argv.slice(1);
-  // Ends by itself, should the test die first.
+  // Ends on its own if the test dies first.
   for (let step = 1; step <= 4000; step += 1) {
     fs.writeFileSync(worktree + "/chapter-" + step + ".md", "chapter " + step);
     fs.appendFileSync(transcript, lines.replaceAll("987654", String(step)));
@@ -23,7 +23,7 @@ const AGENT = `
 `;
 const CHECKPOINTS = 12;
 
-it("a transcript that grows during a checkpoint never claims work that the files lack", async () => {
+it("a transcript that grows during a checkpoint never describes work that the files lack", async () => {
   using world = createConversation();
   const worktree = world.path("worktree");
   world.append(promptLine("write a book", worktree));

@@ -1,4 +1,4 @@
-// Files and conversation go back together: restore, undo, one of the two alone, and what is refused.
+// Files and conversation are restored together: restore, undo, only one of them, and what is refused.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
@@ -100,7 +100,7 @@ describe("restore", () => {
     const text = world.read();
     const { moves, flaws } = await restoreCell(world.context, { checkpoint: first.ref.id });
     expect(flaws).toEqual([]);
-    expect(moves).toContain("the conversation is taken away: it is not in the checkpoint");
+    expect(moves).toContain("the conversation is removed: it is not in the checkpoint");
     expect(world.read()).toBeUndefined();
     expect(fs.existsSync(join(directory, "subagents/agent-1.jsonl"))).toBe(false);
     await undoRestore(world.context);
@@ -141,7 +141,7 @@ describe("restore", () => {
   });
 });
 
-describe("one of the two", () => {
+describe("files or conversation alone", () => {
   it("only the files, and the undo of that", async () => {
     const ids = await workSteps(3);
     await restoreCell(world.context, { checkpoint: ids[1], part: "files" });
@@ -252,9 +252,9 @@ it("a database that other sessions are in is neither copied nor touched", async 
   const kept = {
     path: "conversation",
     kind: "degraded",
-    reason: expect.stringContaining("in a database that other sessions share, so it stays as it is"),
+    reason: expect.stringContaining("in a database that other sessions share, so it was not restored"),
   };
-  // In the second checkpoint the cell does not know of the conversation.
+  // In the second checkpoint the cell has no conversation.
   const restores = [
     { ref: first.ref, expected: [] },
     { ref: second.ref, expected: [kept] },

@@ -87,7 +87,7 @@ describe("the copy of a conversation", () => {
     for (const isForgotten of [false, true]) {
       if (isForgotten) fs.rmSync(world.context.cacheDirectory, { recursive: true });
       const { flaws, checkpoint } = await world.checkpoint();
-      expect(flaws).toMatchObject([{ kind: "degraded", reason: expect.stringContaining("lost its end") }]);
+      expect(flaws).toMatchObject([{ kind: "degraded", reason: expect.stringContaining("become shorter") }]);
       expect(copied()).toBe(before);
       expect(checkpoint.metadata.conversation?.turn).toBe(2);
     }
@@ -192,7 +192,7 @@ describe("flaws instead of failures", () => {
     expect(checkpoint.metadata.conversation?.turn).toBe(1);
   });
 
-  it("an adapter that is not known here, and a damaged session.json", async () => {
+  it("an unknown adapter, and a damaged session.json", async () => {
     const file = world.path("conversation/session.json");
     fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace("claude", "later"));
     expect((await world.checkpoint()).flaws).toMatchObject([

@@ -1,4 +1,4 @@
-// A conversation that goes to another mission: fork, export and import, and the drill that reads it back.
+// Copying a conversation to another mission with fork, export and import, and reading it back in a drill.
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -24,7 +24,7 @@ afterEach(() => world[Symbol.dispose]());
 const homeFiles = () => fs.readdirSync(join(world.transcript(), ".."));
 
 describe("fork", () => {
-  it("has a session of its own, in names and lines, and writes nothing into the home", async () => {
+  it("has its own session, in names and lines, and writes nothing into the home", async () => {
     await world.checkpoint();
     const fork = openMission(world.directory, "forked");
     const { warnings, capture, flaws } = await forkMission(world.context, fork, {});
@@ -63,7 +63,7 @@ describe("fork", () => {
   });
 });
 
-it("an import has a session of its own, and writes nothing into the home", async () => {
+it("an import has its own session, and writes nothing into the home", async () => {
   const { ref } = await world.checkpoint();
   const file = join(world.directory, "m.tar.gz");
   await exportToFile(world.context, ref, file);

@@ -1,4 +1,4 @@
-// The fake agents themselves: they do the job once, and a killed one goes on from its transcript through its adapter.
+// The fake agents themselves: they do the job once, and a killed one continues from its transcript through its adapter.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -92,14 +92,14 @@ describe.each(Object.keys(PROFILES))("fake %s", (name) => {
   const session = () => readRequests(join(root, "traces")).at(-1)!.session;
   const position = () => readPosition(adapter, place(), session())!;
 
-  test("does each step once, and its adapter sees that it has finished", async () => {
+  test("does each step once, and its adapter reports that it has finished", async () => {
     expect(await start(name, firstLife()).end).toMatchObject({ code: 0 });
     expect(readdirSync(join(root, "work")).filter((file) => file.startsWith("chapter"))).toHaveLength(6);
     expect(Object.values(countEffects(join(root, "work", "outbox.log")))).toEqual([1, 1, 1, 1, 1, 1]);
     expect(position()).toMatchObject({ turn: 7, open: [], isFinished: true, damagedLines: 0 });
   });
 
-  test("goes on after a kill in step 3, told what was cut off", async () => {
+  test("continues after a kill in step 3, with a note about the cut-off call", async () => {
     const { child, end } = start(name, firstLife(), { FAKE_PAUSE: "3:effect" });
     await vi.waitUntil(() => existsSync(join(root, "traces", "paused")) || child.exitCode !== null, PATIENCE);
     // A transcript without the open call looks finished; its adapter says that this proves nothing.
@@ -117,7 +117,7 @@ describe.each(Object.keys(PROFILES))("fake %s", (name) => {
     expect(position().isFinished).toBe(true);
   });
 
-  test("without its transcript it says that the session is unknown, or begins it", async () => {
+  test("without its transcript it reports an unknown session, or starts a new one", async () => {
     if (profile.cannotResume !== undefined || profile.unknownSession === null) {
       expect(adapter.unknownSession.exitCodes).toHaveLength(profile.unknownSession === null ? 0 : 1);
       return;

@@ -66,7 +66,7 @@ describe.each(names)("%s", (name) => {
     await real.untilState("waiting");
     expect(real.world.record(MISSION).end).toMatchObject({ class: "quota", quota_reset_ms: null });
     expect(waitSeconds(real)).toBeOneOf(Array.from({ length: 26 }, (_, index) => 47 + index));
-    expect(real.why()).toContain("its reset is not known");
+    expect(real.why()).toContain("reset time unknown");
     const asked = refusals(real);
     real.model.fail(null);
     expect(real.run("revive", MISSION).exit).toBe(0);

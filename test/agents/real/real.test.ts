@@ -26,7 +26,7 @@ function reached(
   return moment === "effect" ? effects()[step] !== undefined : chapters().includes(`chapter-${step}.md`);
 }
 
-/** No life lost its conversation. A result that the agent had not written yet sends it back by one step, and it looks. */
+/** No life lost its conversation. If the agent had not written a result yet, it returns to that step and checks. */
 function expectContinued({ model }: RealWorld): void {
   const steps = model.requests
     .map(({ next }) => next)

@@ -37,7 +37,7 @@ const AGENTS: Readonly<Record<string, Interactive>> = {
 const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).split(",").includes(name));
 const ALL_ONCE = Object.fromEntries(Array.from({ length: STEPS }, (_, index) => [String(index + 1), 1]));
 
-/** Types until the model is asked: a CLI that starts throws away what comes before it is ready. */
+/** Types until the model is called: a CLI discards input that arrives before it is ready. */
 async function ask(real: RealWorld, user: UserTerminal, text: string): Promise<void> {
   const isAsked = () =>
     real.model.requests.some(({ prompt, next }) => prompt.includes(text) && next !== "side");
@@ -76,7 +76,7 @@ describe.each(names)("%s", (name) => {
       const { pid } = real.world.life(MISSION).agent;
       user.close();
       await user.ended;
-      // Nobody looks any more, and it works on.
+      // It keeps working without a viewer.
       await step(3);
       expect(real.world.life(MISSION).agent.pid).toBe(pid);
       end(pid);
@@ -86,7 +86,7 @@ describe.each(names)("%s", (name) => {
         real.model.requests.some(({ next, status }) => next === "done" && status === 200),
       );
       await ask(real, again, "That was all");
-      // The model was sent the whole conversation: it knows that all chapters are written.
+      // The model was sent the whole conversation, in which all chapters are written.
       const answered = real.model.requests.filter(({ prompt }) => prompt.includes("That was all"));
       expect(answered.map(({ next }) => next)).toContain("done");
       expect(real.effects()).toEqual(ALL_ONCE);

@@ -1,4 +1,4 @@
-// Approvals: nothing runs that a human was asked about and did not approve, whatever a client sends.
+// Approvals: a call that needs approval runs only if a human approved it, no matter what a client sends.
 import { isStepCount, type ModelMessage, ToolLoopAgent, tool } from "ai";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
@@ -100,7 +100,7 @@ describe("an approval asked for by the agent", () => {
   });
 
   test.each([[null], [{}], [{ approved: "false" }], [{ approved: 1 }], [{ approved: true, reason: 1 }]])(
-    "what is no answer is refused: %j",
+    "an invalid answer is refused: %j",
     async (given) => {
       const { agent, paid, status } = payer();
       const { approvalId } = await asked(agent);
@@ -110,7 +110,7 @@ describe("an approval asked for by the agent", () => {
   );
 
   test.each(["generate", "stream"] as const)(
-    "of two calls with one id, none runs that was not approved: %s",
+    "of two calls with one id, only the approved one runs: %s",
     async (mode) => {
       for (const yes of [1, 2]) {
         const ran: unknown[] = [];
@@ -127,7 +127,7 @@ describe("an approval asked for by the agent", () => {
         for (const { id, input } of waits)
           await agent.approve("r", id, { approved: (input as { i: number }).i === yes });
         const [recovered] = await agent.recover();
-        // The SDK knows calls by their id, and would run the other one.
+        // The SDK identifies calls by their id, and would run the other one.
         const isMixedUp = mode === "stream" ? yes === 1 : yes === 2;
         expect([waits.length, recovered?.status]).toEqual([
           mode === "stream" ? 2 : 1,
@@ -140,7 +140,7 @@ describe("an approval asked for by the agent", () => {
     },
   );
 
-  test("nobody answers in time: denied", async () => {
+  test("an approval that is not answered in time is denied", async () => {
     const clock = createSimulatedClock();
     const { agent, paid, status } = payer({ approvalMs: 1000, machine: { ...systemMachine, clock } });
     const { approvalId } = await asked(agent);
@@ -217,7 +217,7 @@ describe("a forged history", () => {
     expect(paid).toEqual([]);
   });
 
-  test("whatever a client sends, only the recorded call runs, and only after a yes", async () => {
+  test("for any input from a client, only the recorded call runs, and only after it was approved", async () => {
     const { approvalId: realId, history } = await asked(payer().agent);
     const { approvalId: otherId } = await asked(payer().agent, "r2");
     // The SDK prints what it refuses in a stream.

@@ -1,4 +1,4 @@
-// What a new version of an agent would do to its open runs, found out without acting.
+// Checks without side effects what a new version of an agent would do to its open runs.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

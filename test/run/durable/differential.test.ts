@@ -153,7 +153,7 @@ function dyingAfter(journal: Journal, writes: number): { journal: Journal; died:
       resolve();
       return new Promise<never>(() => {});
     },
-    // Otherwise it would learn later, during another test, that it has lost its run.
+    // Otherwise it would notice during another test that it has lost its run.
     renewLease: (...lease: Parameters<Journal["renewLease"]>) =>
       left >= 0 ? journal.renewLease(...lease) : new Promise<never>(() => {}),
   };

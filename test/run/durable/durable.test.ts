@@ -50,7 +50,7 @@ test("a durable agent answers like the plain one, and a repeated call with its i
   expect(model.asked.length).toBe(3);
 });
 
-test("an agent of another copy of the SDK becomes durable, and anything else is refused by name", async () => {
+test("an agent of another copy of the SDK becomes durable, and anything else is refused", async () => {
   const { agent, log } = mailer();
   // What a linked package sees: the same class, loaded from another directory.
   const foreign = Object.assign(Object.create(null), agent, { version: "agent-v1" }) as typeof agent;

@@ -92,7 +92,7 @@ test("a follower gets the whole run as one message, equal to what the client of 
   expect(followed.id).toBe("r");
 });
 
-test("a follower goes on after an answer that another process continues", async () => {
+test("a follower continues after an approval when another process resumes the run", async () => {
   const journal = createMemoryJournal();
   const first = payer(journal, 1);
   const request = await ask(first.agent.withRun({ runId: "r" }) as never, [QUESTION]);
@@ -214,7 +214,7 @@ describe.each(["memory", "sqlite"] as const)("a follower on a %s journal", (kind
     expect((await open().readParts("r", 1, 0)).parts).toEqual([]);
   });
 
-  test("is told to start over when the model is asked again and says something else", async () => {
+  test("gets an error when the model is called again and responds differently", async () => {
     const first = writer(open(), 1, ["one ", "two ", "three "]);
     await first.agent.stream({ prompt: "count", runId: "r" });
     const seen: { text: string; error?: string } = { text: "" };

@@ -13,16 +13,19 @@ const cells: Cell[] = [
 ];
 
 describe("a durable agent killed with SIGKILL", () => {
-  test.concurrent.each(cells)("at $point with a $class tool in $durable keeps its promise", async (cell) => {
-    const result = await killAt(cell, undefined);
-    expect(brokenPromise(result)).toBeUndefined();
-    const { point } = cell;
-    if (cell.class !== "once") return;
-    if (point === "engine.effect.happened") {
-      expect(result).toMatchObject({ parked: true, kills: 1, before: [1], after: [1, 1] });
-    }
-    if (point === "engine.effect.started") {
-      expect(result).toMatchObject({ parked: true, kills: 1, before: [], after: [1, 1] });
-    }
-  });
+  test.concurrent.each(cells)(
+    "at $point with a $class tool in $durable keeps its guarantee",
+    async (cell) => {
+      const result = await killAt(cell, undefined);
+      expect(brokenPromise(result)).toBeUndefined();
+      const { point } = cell;
+      if (cell.class !== "once") return;
+      if (point === "engine.effect.happened") {
+        expect(result).toMatchObject({ parked: true, kills: 1, before: [1], after: [1, 1] });
+      }
+      if (point === "engine.effect.started") {
+        expect(result).toMatchObject({ parked: true, kills: 1, before: [], after: [1, 1] });
+      }
+    },
+  );
 });

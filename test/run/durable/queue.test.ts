@@ -20,7 +20,7 @@ function worker(store: ReturnType<typeof host>, line: Line = "done", id = "worke
   return durable(agent, { store, recover: false, graceMs: 10 });
 }
 
-/** A model that answers when it is told to, and knows how many calls are in progress. */
+/** A model that answers when the test tells it to, and counts the calls in progress. */
 function gate() {
   const open: (() => void)[] = [];
   const state = { now: 0, most: 0, order: [] as string[] };
@@ -120,7 +120,7 @@ test("model calls wait for the rate of their queue, in calls and in tokens", asy
   }
 });
 
-test("a durable call refuses a queue by name", () => {
+test("a durable call refuses a queue", () => {
   const settings = { model: script(["done"]), prompt: "go" };
   expect(() => durableCall(host(), { queue: "q" } as never, settings)).toThrow(/cannot wait in a queue/);
 });

@@ -40,7 +40,7 @@ const chunksOf = async (response: Response) =>
     .filter(({ type }) => !/-delta$/.test(String(type)))
     .map(({ messageId: _, ...chunk }) => chunk);
 
-test("a UI stream is the plain agent's, and a reader who comes later gets all of it under one message id", async () => {
+test("a UI stream equals the plain agent's, and a later reader gets all of it under one message id", async () => {
   const { plain, agent, store } = pair([[call("find", { q: "x" })], "found"], { find });
   const expected = await chunksOf(await createAgentUIStreamResponse({ agent: plain.agent, uiMessages }));
   const actual = await chunksOf(await createAgentUIStreamResponse({ agent, uiMessages }));

@@ -32,7 +32,7 @@ function worker(
   return durable(agent, { store, effects: { work: effect }, recover: false, graceMs: 10 });
 }
 
-test("a sleeping run gives up its lease, and continues in another process with its steps remembered", async () => {
+test("a sleeping run releases its lease, and continues in another process without repeating its steps", async () => {
   const clock = createSimulatedClock();
   const journal = createMemoryJournal();
   const did: string[] = [];
@@ -74,7 +74,7 @@ test("a message wakes a waiting run, also one that came before anyone waited", a
   await expect(agent.send("r", "too late")).rejects.toMatchObject({ code: "RUN_ENDED" });
 });
 
-test("waitFor returns undefined when its time is over", async () => {
+test("waitFor returns undefined when it times out", async () => {
   const clock = createSimulatedClock();
   const agent = worker(async () => (await waitFor("never", HOUR)) ?? "nothing", host(undefined, 1, clock));
   await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
@@ -133,7 +133,7 @@ test("a child run has the id of its call, and a repeated call finds it", async (
   expect((await journal.readHead("p.1.0.0"))!.parentRunId).toBe("p");
 });
 
-test("a tool that does not know whether its effect happened parks the run with its own words", async () => {
+test("a tool that does not know whether its effect happened parks the run with its message", async () => {
   const agent = worker(
     () => {
       throw new UnknownOutcomeError("the bank did not answer");
@@ -189,7 +189,7 @@ test("cancel ends a running run; the effect in progress is unknown and named", a
   ]);
 });
 
-test("a waiting run is cancelled by anybody", async () => {
+test("a waiting run can be cancelled by any process", async () => {
   const journal = createMemoryJournal();
   const agent = worker(() => sleep(HOUR), host(journal));
   await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
@@ -198,7 +198,7 @@ test("a waiting run is cancelled by anybody", async () => {
   expect(await agent.cancel("r")).toBe(false);
 });
 
-test("a caller's abort is not a cancel: the run can be resumed, and a detached one goes on", async () => {
+test("a caller's abort is not a cancel: the run can be resumed, and a detached one keeps running", async () => {
   const journal = createMemoryJournal();
   const gate = Promise.withResolvers<void>();
   const started = Promise.withResolvers<void>();
@@ -364,7 +364,7 @@ test("a call waits only when its other steps have ended, and every message that 
   expect([paid, toolResults[0]?.output]).toEqual([1, ["receipt", expect.objectContaining({ value: 1 }), 2]]);
 });
 
-test("a wait does not forgive a step that an earlier process left unfinished", async () => {
+test("a step that an earlier process left unfinished stays unknown after a wait", async () => {
   const journal = createMemoryJournal();
   let paid = 0;
   const dies = async () => {
@@ -395,7 +395,7 @@ test("a call that returns is not suspended by a wait that it left behind", async
   expect([result.text, result.toolResults[0]?.output]).toEqual(["done", "ok"]);
 });
 
-test("parts of a call that do not fit its record are a human's to decide", async () => {
+test("parts of a call that do not match its record park the run", async () => {
   const journal = createMemoryJournal();
   const names = ["first", "other"];
   const work = async () => {
@@ -441,7 +441,7 @@ test.each<[string, () => Promise<unknown>]>([
   expect([text, failure]).toMatchObject(["done", { error: { code: "USAGE" } }]);
 });
 
-test("waitFor without a limit in time can say so", async () => {
+test("waitFor accepts Infinity as its timeout", async () => {
   const journal = createMemoryJournal();
   const agent = worker(() => waitFor("x", Number.POSITIVE_INFINITY), host(journal));
   await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ wakeMs: null });
@@ -449,7 +449,7 @@ test("waitFor without a limit in time can say so", async () => {
 });
 
 test.each([[1], [null], [undefined], [new Map()], [{ role: "system", content: "x" }], [{ role: "user" }]])(
-  "what the model cannot be told is refused: %j",
+  "an invalid message for the model is refused: %j",
   async (message) => {
     const agent = worker(() => waitFor("x"), host());
     await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });

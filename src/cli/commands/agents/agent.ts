@@ -1,4 +1,4 @@
-// `lazarus claude …`: the user's own command line with one word in front. All arguments belong to the agent; none is ours.
+// `lazarus claude …`: the user's command line with `lazarus` in front. All arguments belong to the agent.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { allAdapters } from "../../../agents/adapters.ts";

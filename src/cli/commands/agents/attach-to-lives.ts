@@ -1,4 +1,4 @@
-// The user's terminal on an agent that has its own: `run` starts one and stays, `attach` comes back.
+// Connects the user's terminal to an agent that has its own: `run` starts the agent and attaches, `attach` reattaches.
 import { agentPaths } from "../../../cell/agent-paths.ts";
 import type { Life } from "../../../cell/life.ts";
 import { toShellStatus } from "../../../cell/life.ts";
@@ -80,7 +80,7 @@ function reportLeft(
 ): number {
   if (signal !== "SIGHUP") {
     context.say(
-      `detached from ${mission}, which keeps running; come back with: lazarus attach ${mission}, or stop it with: lazarus stop ${mission}`,
+      `detached from ${mission}, which keeps running; reattach with: lazarus attach ${mission}, or stop it with: lazarus stop ${mission}`,
     );
     if (pitOwner(pitContext) === undefined)
       context.say("no pit is running, so a crash is handled only after one is started: lazarus pit");

@@ -37,7 +37,7 @@ export const command = defineCommand({
   },
   examples: [
     ["lazarus hook claude", "what a hook of Claude Code runs; the event is on stdin"],
-    ["lazarus hook mybot turn-end", "what a script of your own can report"],
+    ["lazarus hook mybot turn-end", "what your own script can report"],
   ],
   exits: [],
   async run(context, { args, options }) {

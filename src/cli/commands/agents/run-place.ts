@@ -34,7 +34,7 @@ export function chooseRunPlace(
   options: PlaceOptions,
 ): RunPlace {
   const { cwd } = context.surroundings;
-  if (options.here && options.in !== undefined) throw usage("run", "--here and --in exclude each other");
+  if (options.here && options.in !== undefined) throw usage("run", "--here and --in cannot be combined");
   const given = options.here ? cwd : options.in === undefined ? undefined : resolve(cwd, options.in);
   if (given === undefined) {
     if (name === undefined)
@@ -42,7 +42,7 @@ export function chooseRunPlace(
     return { mission: context.mission(name), directory: undefined };
   }
   if (options.repo !== undefined)
-    throw usage("run", "--repo fills a worktree in the cell; leave out --here and --in");
+    throw usage("run", "--repo fills a worktree in the cell; omit --here and --in");
   const directory = resolveDirectory(given);
   return {
     mission: name === undefined ? missionOf(context.config.config, directory) : context.mission(name),

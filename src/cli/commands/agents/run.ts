@@ -133,7 +133,7 @@ export const command = defineCommand({
       }
       if (adapter !== undefined && lacksHooks(context, adapter))
         context.say(
-          `hooks of ${agent} are not installed, so a call that is cut off is not known; once: lazarus install ${agent}`,
+          `hooks of ${agent} are not installed, so Lazarus cannot tell which call was cut off; to install them: lazarus install ${agent}`,
         );
     };
     // Installed before the agent starts, so that no signal is lost.

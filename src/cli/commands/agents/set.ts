@@ -66,9 +66,7 @@ export const command = defineCommand({
       () => describe({ command: start, resume_command, ...granted }, environment),
     );
     if (change !== undefined)
-      context.say(
-        `saved: the pit uses the settings from now on, ${mission} its command and environment from its next life`,
-      );
+      context.say(`saved: the settings apply now, command and environment from the next life of ${mission}`);
     return 0;
   },
 });

@@ -10,7 +10,7 @@ export const command = defineCommand({
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     pid: { type: "number", value: "PID", summary: "the process" },
-    started: { type: "text", value: "TIME", summary: "when it was started, as the kernel counts" },
+    started: { type: "text", value: "TIME", summary: "its start time as the kernel reports it" },
     unit: { type: "text", value: "UNIT", summary: "the systemd unit" },
   },
   examples: [["lazarus watch-wait tidy-inbox --unit=bot.service", "wait for the unit"]],

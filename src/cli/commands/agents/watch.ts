@@ -44,7 +44,7 @@ export const command = defineCommand({
     const { waiter, supervisor } =
       options.pid === undefined ? unitWaiter(options.unit!) : processWaiter(context, options.pid);
     if (supervisor !== undefined && rest.length > 0)
-      throw usage("watch", `${supervisor} starts it again; leave out the command after --`);
+      throw usage("watch", `${supervisor} starts it again; omit the command after --`);
     return await startWatching(context, mission, waiter, rest);
   },
 });

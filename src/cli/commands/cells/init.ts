@@ -26,7 +26,7 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
     if (options.worktree !== undefined) {
-      if (options.repo !== undefined) throw usage("init", "--repo and --worktree exclude each other");
+      if (options.repo !== undefined) throw usage("init", "--repo and --worktree cannot be combined");
       refuseInsideLife(context, "init --worktree");
       const { protectAs } = await import("../agents/run-place.ts");
       const { resolveDirectory } = await import("../../../snapshot/operations/protect.ts");

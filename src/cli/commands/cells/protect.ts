@@ -11,7 +11,7 @@ import { protectAs } from "../agents/run-place.ts";
 export const command = defineCommand({
   about:
     "Makes a directory the worktree of a mission and takes a first checkpoint, without starting an agent. Checkpoints hold " +
-    "all its files, also those that git ignores or does not track; a restore puts them back in place. Nothing is written " +
+    "all its files, including those that git ignores or does not track; a restore puts them back in place. Nothing is written " +
     "into the directory, and a git repository in it gets no commits. The mission is named after the directory unless --mission " +
     "names one. For a directory that was moved, --mission confirms its new path. lazarus release undoes this.",
   positionals: [{ name: "directory", summary: "an existing directory" }],

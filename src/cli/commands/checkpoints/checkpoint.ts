@@ -48,7 +48,7 @@ export const command = defineCommand({
   },
 });
 
-/** By the running pit, which knows what changed, or else by this command. */
+/** Taken by the running pit, which knows what changed, or else by this command. */
 async function takeCheckpoint(
   context: CliContext,
   mission: MissionId,

@@ -80,7 +80,7 @@ function foldLivePoints(rows: readonly Row[]): Line[] {
   return lines;
 }
 
-/** Live points that nothing distinguishes. */
+/** Live points without a message or mark. */
 function canFold({ ref, metadata }: Row): boolean {
   const isMarked = ref.pinned || ref.provenAtMs !== null || metadata === undefined;
   return ref.reason === "live" && ref.message === null && !isMarked;

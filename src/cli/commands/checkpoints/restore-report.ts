@@ -41,7 +41,7 @@ export function chosenPart(
   options: { readonly "files-only": boolean; readonly "conversation-only": boolean },
 ): Part | undefined {
   if (options["files-only"] && options["conversation-only"])
-    throw usage(command, "--files-only and --conversation-only exclude each other");
+    throw usage(command, "--files-only and --conversation-only cannot be combined");
   if (options["files-only"]) return "files";
   return options["conversation-only"] ? "conversation" : undefined;
 }

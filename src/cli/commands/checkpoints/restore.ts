@@ -32,7 +32,7 @@ export const command = defineCommand({
   about:
     "Restores a cell to a checkpoint. The current state is saved first, so that lazarus undo can bring it back. Only paths " +
     "that differ are changed, and excluded paths are kept. A missing cell is created again. With --to the checkpoint is " +
-    "restored into an empty directory and the cell is not touched. The agent's conversation goes back together with the " +
+    "restored into an empty directory and the cell is not touched. The agent's conversation is restored together with the " +
     "files; --files-only and --conversation-only restore one of the two. Under a live agent a restore is refused, unless " +
     "--stop is given. An interrupted restore is completed by the next " +
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
@@ -59,7 +59,10 @@ export const command = defineCommand({
     ["lazarus restore tidy-inbox --dry-run", "show what would change"],
     ["lazarus restore tidy-inbox '2h ago'", "restore the state of two hours ago"],
     ["lazarus restore tidy-inbox 20261115-2353 --path worktree/src", "restore one directory"],
-    ["lazarus restore tidy-inbox '2h ago' --conversation-only", "keep the files, forget what was said since"],
+    [
+      "lazarus restore tidy-inbox '2h ago' --conversation-only",
+      "keep the files, restore only the conversation",
+    ],
     ["lazarus restore tidy-inbox '2h ago' --stop", "while its agent is running"],
     ["lazarus restore tidy-inbox latest --to /tmp/copy", "restore elsewhere, to inspect it"],
   ],
@@ -125,7 +128,7 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
   return 0;
 }
 
-/** The pit has already saved what the user wants to get rid of. */
+/** The newest checkpoint may be a live point that already contains the unwanted change. */
 function sayFurtherBack(context: CliContext, { mission }: CliMission, target: CheckpointRef): void {
   if (target.reason === "live")
     context.say(

@@ -119,7 +119,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
   return table + layerLines.join("") + flaws.join("");
 }
 
-/** The first three plain fields of each position, whatever their names: id, status, step. */
+/** The first three plain fields of each position: id, status, step. */
 function summarize(positions: readonly unknown[]): string | null {
   if (positions.length === 0) return null;
   const SHOWN = 5;

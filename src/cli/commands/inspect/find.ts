@@ -11,7 +11,7 @@ import { warnUnreadable } from "./point.ts";
 
 export const command = defineCommand({
   about:
-    "Finds files by name in all checkpoints, also those that were deleted since. A pattern without a slash matches a name at " +
+    "Finds files by name in all checkpoints, including deleted ones. A pattern without a slash matches a name at " +
     "any depth; * stays within a name and ** crosses directories. Each path is listed with the newest checkpoint that has it.",
   positionals: [
     { name: "mission", summary: "id of the mission", here: true },
@@ -90,7 +90,7 @@ function columns(nowMs: number): Column<Row>[] {
   ];
 }
 
-/** For a path that no checkpoint has: names those that end alike. */
+/** The error for a path that no checkpoint has; names similar paths. */
 export function unknownPath(missionContext: MissionContext, path: string): LazarusError {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const { versions } = readPathHistory(missionContext, {

@@ -48,7 +48,7 @@ export function reportFork(context: CliContext, choice: StoreChoice, { head, hap
   );
   for (const effect of effects) {
     context.say(
-      `${forkOf} already made ${effect.id} (${effect.tool}, ${effect.state}); the new run may make it again`,
+      `${forkOf} already ran ${effect.id} (${effect.tool}, ${effect.state}); the new run may repeat it`,
     );
   }
   context.say(`forked ${forkOf} at step ${forkStep}; next: lazarus runs show ${id}${sameStore(choice)}`);

@@ -36,7 +36,9 @@ export const command = defineCommand({
     };
     const isChange = options.clear || Object.values(changes).some((value) => value !== undefined);
     if (isChange && args.queue === undefined) {
-      throw new LazarusError("USAGE", "which queue?", { hint: "lazarus runs queue NAME --total 10" });
+      throw new LazarusError("USAGE", "missing argument <queue>", {
+        hint: "lazarus runs queue NAME --total 10",
+      });
     }
     await using store = await openOnly(context, options);
     if (isChange) {

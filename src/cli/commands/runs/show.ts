@@ -58,7 +58,7 @@ function nextSteps({ head, effects }: RunRecord, { waits }: RunView): string[] {
   return lines;
 }
 
-/** What surrounds a run; empty when there is nothing. */
+/** Lines about queue, waits, inbox and child runs; empty when there is nothing. */
 function renderAround(
   { summary, waits, inbox, children, totalUsage }: RunView,
   full: boolean,

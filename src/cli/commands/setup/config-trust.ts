@@ -11,7 +11,7 @@ import { refuseAgent } from "./refuse-agent.ts";
 
 export const command = defineCommand({
   about:
-    "Accepts a lazarus.json with its present content, so that it is read when you work in its directory. Without this, the " +
+    "Accepts a lazarus.json with its current content, so that it is read when you work in its directory. Without this, the " +
     "file is ignored if another user owns or can write it or its directory, or if it is in a cell or in a directory where " +
     "an agent works: a config can name programs to run. Read the file first. After a change it must be accepted again.",
   positionals: [{ name: "file", optional: true, summary: "the file (default ./lazarus.json)" }],

@@ -17,7 +17,7 @@ export function examineAgents(context: CliContext): Finding[] {
     if (version === undefined && hooks.length === 0) return [];
     const finding = describe(adapter, version, hooks);
     if (finding.hint !== null || version === undefined || !lacksHooks(context, adapter)) return [finding];
-    const note = `${finding.note}; its hooks are not installed, so a call that is cut off is not known`;
+    const note = `${finding.note}; its hooks are not installed, so Lazarus cannot tell which call was cut off`;
     return [{ ...finding, note, hint: `lazarus install ${adapter.name}` }];
   });
 }

@@ -6,6 +6,6 @@ import type { CliContext } from "../../context.ts";
 export function refuseAgent({ surroundings }: CliContext, act: string): void {
   if (surroundings.env.LAZARUS_EPOCH === undefined) return;
   throw new LazarusError("USAGE", `an agent cannot ${act}; only a human can`, {
-    hint: "run the command in a terminal of your own",
+    hint: "run the command in your own terminal",
   });
 }

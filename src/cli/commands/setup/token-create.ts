@@ -10,7 +10,7 @@ const DAY_MS = 24 * 3_600_000;
 export const command = defineCommand({
   about:
     "Creates a token for the HTTP API of the pit and prints it. It is shown only now: Lazarus stores its digest. It is " +
-    "valid at once, also for a pit that is already running. Programs that only watch need no more than the scope read; " +
+    "valid immediately, also for a running pit. Programs that only watch need only the scope read; " +
     "with --mission, a token is accepted only for requests about that mission.",
   positionals: [{ name: "name", summary: "name of the token, for token list and token revoke" }],
   options: {
