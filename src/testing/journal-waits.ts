@@ -64,7 +64,7 @@ function declareAnswers(test: Test): void {
     await journal.send("r", { ...message, id: "o", name: "stop", sentMs: 7 });
     equal((await journal.readHead("r"))!.wakeMs, 7);
   });
-  test("a request to cancel wakes a waiting run and tells its owner", async (journal) => {
+  test("a request to cancel wakes a waiting run and notifies its owner", async (journal) => {
     await journal.insert(headRow("r"), []);
     const changed = journal.changed("r", 0, new AbortController().signal);
     const signalled = journal.signalled("r", new AbortController().signal);

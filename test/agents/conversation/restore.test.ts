@@ -206,7 +206,7 @@ describe("refused or contained", () => {
     const { flaws } = await restoreCell(world.context, { checkpoint: ref.id });
     expect(steps()).toBe(1);
     expect(flaws.map(({ reason }) => reason)).toEqual(
-      Array(3).fill("not put back: the agent has no place for a file of this name"),
+      Array(3).fill("not put back: the agent does not use a file of this name"),
     );
     expect(fs.readdirSync(world.home)).toEqual([".claude"]);
     expect(fs.readdirSync(join(world.transcript(), ".."))).toEqual([`${SESSION}.jsonl`]);

@@ -228,7 +228,7 @@ describe.each(["memory", "sqlite"] as const)("a follower on a %s journal", (kind
     await third.write();
     await recovered;
     await all;
-    expect(seen.error).toContain("begun again");
+    expect(seen.error).toContain("started over");
     await first.write();
     const again = { text: "" };
     await textOf((await writer(open(), 4, []).agent.follow("r")).toUIMessageStream(), again);
