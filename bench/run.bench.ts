@@ -27,8 +27,9 @@ export const bench: Bench = {
 what LangGraph's SQLite saver adds to the same step of a ${STEPS}-step conversation, and our saver with theirs on the same graph,
 minus the time of the graph without a saver. A step saved by theirs survives its process but not a power cut, because it
 commits without syncing the disk. Ours syncs unless it is opened with \`survives: "kill"\`; the first rows compare equal guarantees.
-Runs on PostgreSQL are compared with DBOS, where a step of the agent is two steps of a workflow: the response of the model and the
-result of its tool. On PostgreSQL a step is also compared with one committed insert of the same bytes on the same server. Other figures are compared with their goal.`,
+Runs on PostgreSQL are compared with the same agent in a DBOS workflow, where its calls of the model and of the tool are steps: all
+runs at the same time, on both sides in a process of its own with a new database. Both record each response before the tool runs and
+each result before the model sees it, synced; ours also records that a call starts. Memory and stalls are those of that process. On PostgreSQL a step is also compared with one committed insert of the same bytes on the same server. Other figures are compared with their goal.`,
   async prepare(directory) {
     const fresh = (name: string) => join(mkdtempSync(join(directory, `${name}-`)), `${name}.db`);
     return [

@@ -45,7 +45,7 @@ export async function beginSteps(
 ): Promise<(step: number, text: string) => Promise<void>> {
   const input = { mode: "generate", call: { messages: [] }, phase: 0 };
   const begun = entryOf({ step: 0, kind: "input", call: 0 }, { input });
-  const lease = await beginRun(log, { id: runId, agentId: "bench", info: infoOf(runId) }, [begun]);
+  const { lease } = await beginRun(log, { id: runId, agentId: "bench", info: infoOf(runId) }, [begun]);
   let seq = 0;
   return async (step, text) => {
     const result = { content: [{ type: "text", text }], finishReason: { unified: "stop" }, warnings: [] };

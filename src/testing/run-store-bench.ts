@@ -98,10 +98,10 @@ export async function begin(
   const all = { ...info(runId), ...more };
   const { agentId, parentRunId } = all;
   const identity = { id: runId, agentId, parentRunId, info: all, messages: 1 };
-  const begun = await beginRun(store.log, identity, [
+  const { lease, head } = await beginRun(store.log, identity, [
     entryOf({ step: 0, kind: "input", call: 0 }, { input }),
   ]);
-  return ownerOf(store, begun, 0, begun.redactions);
+  return ownerOf(store, lease, 0, head.redactions);
 }
 
 /** Claims a run; undefined when it is held or has ended. */

@@ -246,7 +246,7 @@ describe("a restore in place", () => {
   it("refuses to replace the store of a run that a living process owns, also after it has closed the file", async () => {
     await world.checkpoint();
     const store = openCellRunStore(world.cell);
-    const lease = await beginRun(store.log, { id: "r", agentId: "a", info: { runId: "r" } }, []);
+    const { lease } = await beginRun(store.log, { id: "r", agentId: "a", info: { runId: "r" } }, []);
     await store[Symbol.asyncDispose]();
     await expect(restoreCell(world.context, {})).rejects.toMatchObject({
       code: "RUN_BUSY",

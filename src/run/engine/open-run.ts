@@ -69,11 +69,12 @@ export async function openRun(
   const claimed = claimedApprovals(history);
   if (claimed.length > 0) return continueKnown(log, kind, await acceptApprovals(log, claimed));
   const input = storedInput(mode, call);
-  const runId = parameters.runId ?? child?.id ?? newRunId(log);
+  const given = parameters.runId ?? child?.id;
+  const runId = given ?? newRunId(log);
   if (parameters.runId !== undefined && !isRunId(runId) && (await findHead(log, runId)) === undefined) {
     throw invalidId(runId);
   }
-  const known = await loadRun(log, runId);
+  const known = given === undefined ? undefined : await loadRun(log, runId);
   if (known !== undefined) return continueCalled(log, kind, known, input, child);
   if (history === undefined && prompt === undefined) {
     throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {

@@ -95,9 +95,8 @@ export async function beginSession(
   options: SessionOptions,
 ): Promise<Session> {
   const entry = inputEntry(input);
-  const lease = await beginRun(log, run, [entry]);
-  const loaded = { ...(await loadRun(log, run.id))!, entries: [entry] };
-  return openLoaded(log, loaded, lease, [], options);
+  const { lease, head } = await beginRun(log, run, [entry]);
+  return openLoaded(log, { head, entries: [entry] }, lease, [], options);
 }
 
 /**

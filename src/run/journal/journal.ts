@@ -309,7 +309,7 @@ export interface Journal extends AsyncDisposable {
   requestCancel(runId: string, nowMs: number): Promise<boolean>;
   /**
    * Parts of the response that is being streamed, for followers in other processes; from position `from`, replacing
-   * what is there. Not durable, and removed when the response of the step is written.
+   * what is there. Not durable, and removed by the write of the response, which moves the head to the step.
    */
   putParts(
     runId: string,

@@ -66,23 +66,24 @@ export function createNews(
       await clock.sleep(POLL_MS, disposed.signal);
     }
   };
-  const until = (signal: AbortSignal) => AbortSignal.any([signal, disposed.signal]);
   return {
     channel,
     changed: wake,
     async onChange(runId, afterSeq, signal) {
       known.set(runId, Math.min(afterSeq, known.get(runId) ?? afterSeq));
-      const done = changes.wait(runId, until(signal));
+      const done = changes.wait(runId, signal);
       polling ??= poll();
       await done;
     },
     async onSignal(runId, signal) {
-      const done = signals.wait(runId, until(signal));
+      const done = signals.wait(runId, signal);
       listening ??= listenForSignals();
       await done;
     },
     async [Symbol.asyncDispose]() {
       disposed.abort();
+      changes.wakeAll();
+      signals.wakeAll();
       await Promise.all([polling, listening]);
     },
   };

@@ -116,10 +116,13 @@ const putEntries = (select: string) => `
 const ENTRY_VALUES = `e.step, e.kind, e.call, e.state, e.attempts, e.due_ms, e.digest, e.name, e.class, e.call_id,
                        e.started_ms, e.ended_ms, e.redacted, e.body`;
 
-/** The head changes of a batch; a null value leaves the column, a flag distinguishes null from absent where null has a meaning. */
+/**
+ * The head changes of a batch; a null value leaves the column, a flag distinguishes null from absent where null has a meaning. The
+ * keys are looked up first: the planner does not know how long the arrays are, and would compare every write with every open run.
+ */
 const WRITES = `
-    WITH w AS (
-      SELECT * FROM unnest(
+    WITH w AS MATERIALIZED (
+      SELECT w.*, (SELECT run.key FROM %.run WHERE run.id = w.id) AS key FROM unnest(
         $1::int[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::text[], $8::int[], $9::int[],
         $10::int[], $11::bigint[], $12::bigint[], $13::bigint[], $14::boolean[], $15::text[], $16::boolean[],
         $17::text[], $18::boolean[], $19::int[]
@@ -138,14 +141,13 @@ const WRITES = `
         owner = CASE WHEN w.lease_ms = 0 THEN NULL ELSE head.owner END,
         deaths = CASE WHEN w.lease_ms = 0 OR w.step > head.step THEN 0 ELSE head.deaths END,
         updated_ms = w.now_ms
-      FROM w JOIN %.run ON run.id = w.id
-      WHERE head.key = run.key AND head.epoch = w.epoch AND head.seq = w.seq - 1 AND head.status = 'running'
-      RETURNING head.key, w.write, w.seq
+      FROM w
+      WHERE head.key = w.key AND head.epoch = w.epoch AND head.seq = w.seq - 1 AND head.status = 'running'
+      RETURNING head.key, w.write, w.seq, w.step
     ), entries AS (
       ${putEntries(`SELECT moved.key, moved.seq, ${ENTRY_VALUES} FROM moved JOIN ${unnestEntries(20)} USING (write)`)}
     ), streamed AS (
-      DELETE FROM %.part USING moved, unnest($20::int[], $21::int[], $22::text[]) AS e (write, step, kind)
-      WHERE e.kind = 'response' AND e.write = moved.write AND part.key = moved.key AND part.step = e.step
+      DELETE FROM %.part USING moved WHERE part.key = moved.key AND part.step <= moved.step
     )`;
 
 /** Sets the durability of the commit of this very statement. */

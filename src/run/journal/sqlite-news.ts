@@ -36,20 +36,23 @@ export function createNews(clock: Clock, readVersion: () => number): News {
     }
     isPolling = false;
   };
-  const until = (signal: AbortSignal) => AbortSignal.any([signal, disposed.signal]);
   return {
     changed: changes.wake,
     signalled: signals.wake,
     async onChange(runId, signal) {
-      const done = changes.wait(runId, until(signal));
+      const done = changes.wait(runId, signal);
       void poll();
       await done;
     },
     async onSignal(runId, signal) {
-      const done = signals.wait(runId, until(signal));
+      const done = signals.wait(runId, signal);
       void poll();
       await done;
     },
-    [Symbol.dispose]: () => disposed.abort(),
+    [Symbol.dispose]() {
+      disposed.abort();
+      changes.wakeAll();
+      signals.wakeAll();
+    },
   };
 }

@@ -7,7 +7,13 @@ const TAG = "$";
 
 /** Encodes a value. Throws RUN_NOT_STORABLE, naming the path of what cannot be stored. */
 export function encodeValue(value: unknown, path = "value"): Json {
-  return encode(value, path, []);
+  return encode(value, { names: [path], parents: [] });
+}
+
+/** Where the encoder is: the path is put together only for a value that is refused. */
+interface Place {
+  readonly names: (string | number)[];
+  readonly parents: object[];
 }
 
 /** The value that was encoded. */
@@ -30,7 +36,7 @@ export function isStorable(value: unknown): boolean {
   }
 }
 
-function encode(value: unknown, path: string, parents: readonly object[]): Json {
+function encode(value: unknown, place: Place): Json {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -42,39 +48,59 @@ function encode(value: unknown, path: string, parents: readonly object[]): Json 
     case "undefined":
       return tagged("undefined", null);
     case "object":
-      return value === null ? null : encodeObject(value, path, parents);
+      return value === null ? null : encodeObject(value, place);
     default:
-      throw notStorable(path, `a ${typeof value}`);
+      throw notStorable(place, `a ${typeof value}`);
   }
 }
 
-function encodeObject(value: object, path: string, parents: readonly object[]): Json {
-  if (parents.includes(value)) throw notStorable(path, "a cycle");
-  const inside = [...parents, value];
-  if (Array.isArray(value)) return value.map((each, i) => encode(each, `${path}[${i}]`, inside));
+function encodeObject(value: object, place: Place): Json {
+  if (place.parents.includes(value)) throw notStorable(place, "a cycle");
+  place.parents.push(value);
+  const json = encodeParts(value, place);
+  place.parents.pop();
+  return json;
+}
+
+function encodeParts(value: object, place: Place): Json {
+  if (Array.isArray(value)) return encodeItems(value, place);
   if (value instanceof Uint8Array) return tagged("bytes", base64(value));
   if (value instanceof ArrayBuffer) return tagged("buffer", base64(new Uint8Array(value)));
   if (value instanceof Date) return tagged("date", Number.isNaN(value.getTime()) ? null : value.getTime());
   if (value instanceof URL) return tagged("url", value.href);
   if (value instanceof RegExp) return tagged("regexp", [value.source, value.flags]);
-  if (value instanceof Set) return tagged("set", encode([...value], path, inside));
-  if (value instanceof Map) return tagged("map", encode([...value], path, inside));
-  if (value instanceof Error) return encodeError(value, path, inside);
+  if (value instanceof Set) return tagged("set", encodeItems([...value], place));
+  if (value instanceof Map) return tagged("map", encodeItems([...value], place));
+  if (value instanceof Error) return encodeError(value, place);
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    throw notStorable(path, `an instance of ${value.constructor?.name ?? "a class"}`);
+    throw notStorable(place, `an instance of ${value.constructor?.name ?? "a class"}`);
   }
   const fields: Record<string, Json> = {};
-  for (const [key, each] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const each = (value as Record<string, unknown>)[key];
     // An absent field and an undefined one are the same to every reader of these values.
-    if (each !== undefined) setField(fields, key, encode(each, `${path}.${key}`, inside));
+    if (each !== undefined) setField(fields, key, encodeAt(`.${key}`, each, place));
   }
   return Object.hasOwn(fields, TAG) ? tagged("object", fields) : fields;
 }
 
-function encodeError(error: Error, path: string, inside: readonly object[]): Json {
+function encodeItems(items: readonly unknown[], place: Place): Json {
+  return items.map((each, i) => encodeAt(i, each, place));
+}
+
+function encodeAt(name: string | number, value: unknown, place: Place): Json {
+  // Most values are text or numbers, whose place is never asked for.
+  if (typeof value === "string") return value;
+  place.names.push(name);
+  const json = encode(value, place);
+  place.names.pop();
+  return json;
+}
+
+function encodeError(error: Error, place: Place): Json {
   const { name, message, cause } = error;
-  const kept = cause !== undefined && isStorable(cause) ? { cause: encode(cause, path, inside) } : {};
+  const kept = cause !== undefined && isStorable(cause) ? { cause: encode(cause, place) } : {};
   return tagged("error", { name: String(name), message: String(message), ...kept });
 }
 
@@ -123,7 +149,8 @@ function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-function notStorable(path: string, what: string): LazarusError {
+function notStorable({ names }: Place, what: string): LazarusError {
+  const path = names.map((name) => (typeof name === "number" ? `[${name}]` : name)).join("");
   return new LazarusError("RUN_NOT_STORABLE", `${path} is ${what}, which a durable run cannot store`, {
     hint: "pass plain data, dates, bytes, maps or sets; put functions and connections into the agent's settings",
     details: { path },

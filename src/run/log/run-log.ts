@@ -86,12 +86,12 @@ export async function beginRun(
   log: RunLog,
   run: NewRun,
   entries: readonly Entry[],
-): Promise<Lease & { redactions: number }> {
+): Promise<{ lease: Lease; head: HeadRow }> {
   const owner = claimName(log.machine);
   const leaseUntilMs = timeOf(log) + log.leaseMs;
-  const { epoch, redactions } = await insertRun(log, run, entries, { owner, leaseUntilMs });
+  const head = await insertRun(log, run, entries, { owner, leaseUntilMs });
   crashPoint("engine.begin.recorded");
-  return { runId: run.id, epoch, owner, redactions };
+  return { lease: { runId: run.id, epoch: head.epoch, owner }, head };
 }
 
 async function insertRun(

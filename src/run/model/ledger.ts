@@ -18,11 +18,18 @@ export function parseEffectId(id: string): { runId: string; step: number; call: 
 /** Two calls with the same digest are the same call; an input that is not JSON has none. */
 export function inputDigest(input: unknown): string {
   try {
-    return sha256Hex(
-      JSON.stringify(input, (_, value) => (typeof value === "bigint" ? String(value) : value)) ?? "",
-    );
+    return sha256Hex(jsonOf(input));
   } catch {
     return "";
+  }
+}
+
+function jsonOf(input: unknown): string {
+  try {
+    return JSON.stringify(input) ?? "";
+  } catch {
+    // With a replacer it takes several times as long, so only what contains a bigint gets one.
+    return JSON.stringify(input, (_, value) => (typeof value === "bigint" ? String(value) : value)) ?? "";
   }
 }
 

@@ -42,8 +42,10 @@ export function orStopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   }
   return new Promise((resolve, reject) => {
     const stop = () => reject(reasonOf(signal));
+    const end = () => signal.removeEventListener("abort", stop);
     signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+    work.then(resolve, reject);
+    work.then(end, end);
   });
 }
 
