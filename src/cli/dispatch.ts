@@ -57,7 +57,13 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   const { globals, input } = parseLine(found.name, command, found.rest);
   if (globals.help) return help([found.name], parts.terminal);
   const context = createContext(parts, globals);
-  return (await command.run(context, await withMissionHere(context, command, input))) ?? 0;
+  try {
+    return (await command.run(context, await withMissionHere(context, command, input))) ?? 0;
+  } catch (error) {
+    if (!found.name.startsWith("runs")) throw error;
+    const { withSameStore } = await import("./commands/runs/same-store.ts");
+    throw withSameStore(error, input.options as never);
+  }
 }
 
 /** Replaces `.`, or `.` of `.:CHECKPOINT`, by the mission of the current directory. */

@@ -3,6 +3,7 @@ import type { ZodType } from "zod";
 import type { ErrorCode } from "../platform/errors.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { JournalStatus } from "../run/journal/journal.ts";
+import { plainJson } from "../run/log/plain-json.ts";
 import { readRecord } from "../run/log/read.ts";
 import { resolveEntry } from "../run/log/resolve.ts";
 import type { RunLog } from "../run/log/run-log.ts";
@@ -78,7 +79,7 @@ const runOf = (call: Call) => call.param("run");
 
 async function describeRun(log: RunLog, runId: string): Promise<unknown> {
   const { transcript = [], effects = [], output = null, error = null } = (await readRecord(log, runId)) ?? {};
-  return { ...(await showRun(log, runId)), transcript, effects, output, error };
+  return plainJson({ ...(await showRun(log, runId)), transcript, effects, output, error });
 }
 
 function describeFork({ head, happened }: Fork): object {

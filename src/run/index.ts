@@ -68,7 +68,13 @@ export { type ApprovalAnswer, approveRun } from "./operations/approve.ts";
 export { type CancelledRun, cancelRun } from "./operations/cancel.ts";
 export { type Fork, type ForkOptions, forkRun, rerunRun } from "./operations/fork.ts";
 export { listRuns, type RunSummary } from "./operations/list.ts";
-export { deleteRun, type PruneReport, pruneRuns, type RetentionPolicy } from "./operations/prune.ts";
+export {
+  type DeleteOptions,
+  deleteRun,
+  type PruneReport,
+  pruneRuns,
+  type RetentionPolicy,
+} from "./operations/prune.ts";
 export { listQueues, type QueueView, setQueue } from "./operations/queue.ts";
 export { retryRun } from "./operations/retry.ts";
 export { type SendOptions, sendToRun } from "./operations/send.ts";

@@ -30,9 +30,10 @@ export function declareForks({ describe, test }: Declare): void {
       assert.equal(await store.load("r1"), undefined);
       assert.deepEqual(await texts(store, fork.runId), ["go", "s1", "s2"]);
       assert.deepEqual(await texts(store, deeper.runId), ["go", "s1"]);
-      assert.equal(await store.delete(fork.runId), true);
+      await rejects(store.delete(fork.runId), "RUN_BUSY");
+      assert.equal(await store.delete(fork.runId, { force: true }), true);
       assert.deepEqual(await texts(store, deeper.runId), ["go", "s1"]);
-      assert.equal(await store.delete(deeper.runId), true);
+      assert.equal(await store.delete(deeper.runId, { force: true }), true);
       assert.deepEqual(await store.list(), []);
     });
     test("a fork made during a prune either loads completely or is refused", async ({ open }) => {
@@ -54,7 +55,7 @@ export function declareForks({ describe, test }: Declare): void {
         await longRun(store, `d${i}`, 2);
         await clock.advance(LEASE_MS + 1);
         const [deleted, owner] = await Promise.all([
-          store.delete(`d${i}`).catch((error) => error.code as string),
+          store.delete(`d${i}`, { force: true }).catch((error) => error.code as string),
           claim(other, `d${i}`),
         ]);
         if (owner === undefined) assert.equal(deleted, true);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type FlexibleSchema, isStepCount, jsonSchema, ToolLoopAgent, tool } from "ai";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { durable, openCellRunStore, sleep, waitFor } from "../../src/run/index.ts";
+import { durable, openCellRunStore, sleep, UnknownOutcomeError, waitFor } from "../../src/run/index.ts";
 import { call, type Line, script } from "./durable/models.ts";
 import { runCli } from "./run-cli.ts";
 
@@ -28,11 +28,12 @@ function worker(
   {
     lines = [[call("pay", { euros: 7 })], "paid"],
     approval = false,
-  }: { lines?: readonly Line[]; approval?: boolean } = {},
+    effect = "nested",
+  }: { lines?: readonly Line[]; approval?: boolean; effect?: "nested" | "once" } = {},
 ) {
   const tools = { pay: tool({ inputSchema: anything, execute, needsApproval: approval }) };
   const agent = new ToolLoopAgent({ id: "payer", model: script(lines), tools, stopWhen: isStepCount(9) });
-  return durable(agent, { store, effects: { pay: "nested" }, recover: false, graceMs: 10 });
+  return durable(agent, { store, effects: { pay: effect }, recover: false, graceMs: 10 });
 }
 
 test("an approval is listed, shown, answered once, and the run continues", async () => {
@@ -139,4 +140,46 @@ test("limits of a queue are shown, set and removed", async () => {
   expect(await lazarus("queue", "mail", "--calls", "sixty")).toMatchObject({ exit: 2 });
   expect(await lazarus("queue", "mail", "--total", "x")).toMatchObject({ exit: 2 });
   expect((await lazarus("queue", "mail", "--clear")).out).toBe("no queues\n");
+});
+
+test("after a decision, the error that stopped the run is no longer shown", async () => {
+  let known = false;
+  const work = () => {
+    if (known) return "ok";
+    throw new UnknownOutcomeError("the bank did not answer");
+  };
+  const agent = worker(work, { effect: "once" });
+  await expect(agent.generate({ prompt: "pay", runId: "r1" })).rejects.toThrow("the bank did not answer");
+  expect((await lazarus("show", "r1")).out).toContain("error: r1.1.0 (pay) needs a decision");
+  known = true;
+  await lazarus("resolve", "r1.1.0", "--done");
+  expect((await lazarus("show", "r1")).out).not.toContain("needs a decision");
+  await agent.recover();
+  const done = await lazarus("show", "r1");
+  expect(done.out).toContain("completed");
+  expect(done.out).not.toContain("needs a decision");
+});
+
+test("values that JSON lacks are shown, as text and as JSON", async () => {
+  const agent = worker(() => ({ balances: new Map([["bob", 7n]]), seen: new Set(["a"]) }));
+  await agent.generate({ prompt: "pay", runId: "r1" });
+  expect((await lazarus("show", "r1")).out).toContain('pay answers {"balances":{"bob":"7"},"seen":["a"]}');
+  const { transcript } = (await lazarus("show", "r1", "--json")).json() as { transcript: unknown };
+  expect(JSON.stringify(transcript)).toContain('{"balances":{"bob":"7"},"seen":["a"]}');
+});
+
+test("a fork's id is checked, and hints name the store", async () => {
+  await worker(() => "ok").generate({ prompt: "pay", runId: "r1" });
+  const path = join(home, "missions", "m1", "state", "runs.db");
+  for (const id of ["", "../x", "a.b", "-x"]) {
+    expect(await lazarus("fork", "r1", "--at", "0", `--id=${id}`)).toMatchObject({
+      exit: 2,
+      err: expect.stringContaining("is not a run id"),
+    });
+  }
+  expect((await lazarus("retry", "r1", "--store", path)).err).toContain(
+    `lazarus runs show r1 --store ${path}`,
+  );
+  expect((await lazarus("show", "nope", "--store", path)).err).toContain(`lazarus runs --store ${path}`);
+  expect((await lazarus("wake", "r1", "--mission", "m1")).err).toContain("lazarus runs show r1 --mission m1");
 });

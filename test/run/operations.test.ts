@@ -317,4 +317,23 @@ describe.each(["memory", "sqlite"] as const)("on a %s journal", (kind) => {
     await setQueue(log, "mail", null);
     expect(await listQueues(log)).toEqual([]);
   });
+
+  test("a run that has not ended is not deleted, unless that is forced", async () => {
+    const log = open(1);
+    const agent = worker(log, () => sleep(3_600_000), { effect: "nested" });
+    await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
+    await expect(deleteRun(log, "r")).rejects.toMatchObject({
+      code: "RUN_BUSY",
+      message: "run r is waiting; nothing was deleted",
+      hint: expect.stringContaining("lazarus runs cancel r"),
+    });
+    const asleep = worker(log, () => agent.generate({ prompt: "sub" }), { effect: "nested", id: "above" });
+    await expect(asleep.generate({ prompt: "go", runId: "p" })).rejects.toMatchObject({
+      code: "RUN_WAITING",
+    });
+    await cancelRun(log, "p.1.0.0");
+    await expect(deleteRun(log, "p.1.0.0")).rejects.toThrow("is a child of run p, which has not ended");
+    expect(await deleteRun(log, "r", { force: true })).toBe(true);
+    expect(await deleteRun(log, "p.1.0.0", { force: true })).toBe(true);
+  });
 });

@@ -17,6 +17,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 import type { HeadRow } from "../journal/journal.ts";
 import { type RunLog, requireHead } from "../log/run-log.ts";
+import { checkOptions, checkRun } from "../model/check-options.ts";
 import type { Lease } from "../model/types.ts";
 import { type ApprovalAnswer, approveRun } from "../operations/approve.ts";
 import { cancelRun } from "../operations/cancel.ts";
@@ -98,6 +99,7 @@ export class DurableAgent<
     options: DurableOptions<TOOLS>,
   ) {
     super(settings);
+    checkOptions(options);
     const { id } = settings;
     const { store, onChange = "continue", graceMs = 5000, recover = true } = options;
     if (id === undefined && recover) {
@@ -260,6 +262,7 @@ function splitCall(parameters: Settings): {
   call: Settings;
 } {
   const { runId, thread, caller, queue, priority, detach, ...call } = parameters;
+  checkRun({ thread, caller, queue, priority });
   return { run: { runId, thread, caller, queue, priority }, detach, call };
 }
 

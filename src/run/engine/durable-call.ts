@@ -9,6 +9,7 @@ import {
   type ToolSet,
 } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
+import { checkOptions, checkRun } from "../model/check-options.ts";
 import { generateChild, streamChild } from "./child.ts";
 import { type DurableStore, definitionOf, type RunReference, type StreamReference } from "./durable-agent.ts";
 import { withEarlierCalls } from "./follow.ts";
@@ -42,6 +43,8 @@ export function durableCall<TOOLS extends ToolSet>(
   generate(): Promise<GenerateTextResult<TOOLS, never, never> & RunReference>;
   stream(): Promise<StreamTextResult<TOOLS, never, never> & StreamReference>;
 } {
+  checkOptions({ store, ...options });
+  checkRun({ ...options });
   const { effects = {}, agentId = "call", graceMs = 5000, approvalMs, detach, ...parameters } = options;
   if ("queue" in parameters && parameters.queue !== undefined) {
     throw new LazarusError(

@@ -4,9 +4,10 @@ import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { isEnded } from "../journal/head.ts";
 import { encodeValue } from "../log/codec.ts";
+import { errorOf } from "../log/read.ts";
 import { enqueueRun, findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
-import { createRunId, isRunId } from "../model/run-id.ts";
-import type { Lease, StoredError } from "../model/types.ts";
+import { createRunId, invalidRunId, isRunId } from "../model/run-id.ts";
+import type { Lease } from "../model/types.ts";
 import { acceptApprovals, claimedApprovals } from "./approvals.ts";
 import type { Child } from "./child.ts";
 import { changed } from "./live-run.ts";
@@ -71,8 +72,9 @@ export async function openRun(
   const input = storedInput(mode, call);
   const given = parameters.runId ?? child?.id;
   const runId = given ?? newRunId(log);
-  if (parameters.runId !== undefined && !isRunId(runId) && (await findHead(log, runId)) === undefined) {
-    throw invalidId(runId);
+  // Ids of child runs are known, but not chosen by a caller.
+  if (parameters.runId !== undefined && !isRunId(runId) && !(await isKnown(log, runId))) {
+    throw invalidRunId(runId);
   }
   const known = given === undefined ? undefined : await loadRun(log, runId);
   if (known !== undefined) return continueCalled(log, kind, known, input, child);
@@ -95,6 +97,10 @@ export async function openRun(
     return continueCalled(log, kind, taken, input, child);
   }
   return continueKnown(log, kind, runId);
+}
+
+async function isKnown(log: RunLog, runId: unknown): Promise<boolean> {
+  return typeof runId === "string" && (await findHead(log, runId)) !== undefined;
 }
 
 function isTaken(error: unknown): boolean {
@@ -140,7 +146,7 @@ export async function enqueue(
   if (claimedApprovals(history).length > 0)
     throw new LazarusError("USAGE", "an answer to a request is not queued");
   const runId = parameters.runId ?? newRunId(log);
-  if (!isRunId(runId)) throw invalidId(runId);
+  if (!isRunId(runId)) throw invalidRunId(runId);
   const given = { parentRunId: null, messages: history?.length ?? 1 };
   await enqueueRun(log, newRun(log, kind, runId, parameters, given), [inputEntry(input)]);
   return runId;
@@ -156,12 +162,6 @@ function newRun(
   const groups = { thread: thread ?? null, caller: caller ?? null, queue: queue ?? null };
   const identity = { id, agentId, definition, model, ...groups, priority };
   return { ...identity, ...given, info: infoOf(id, agentId, log) };
-}
-
-function invalidId(runId: string): LazarusError {
-  return new LazarusError("RUN_ID_INVALID", `${JSON.stringify(runId)} is not a run id`, {
-    hint: "use 1 to 128 letters, digits, '_' or '-', or omit it",
-  });
 }
 
 function infoOf(runId: string, agentId: string, log: RunLog) {
@@ -216,8 +216,7 @@ export async function continueKnown(
     );
   }
   if (head.status === "needs-human") {
-    const stored =
-      head.error === null ? undefined : (log.seal.open(`run ${runId}, error`, head.error) as StoredError);
+    const stored = errorOf(log, head);
     throw new LazarusError("RUN_NEEDS_HUMAN", stored?.message ?? `run ${runId} needs a human`, {
       hint: stored?.hint ?? `lazarus runs show ${runId}`,
     });

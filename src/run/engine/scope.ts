@@ -7,6 +7,7 @@ import { PARTS_PER_CALL, type WaitRow } from "../journal/journal.ts";
 import { isStorable } from "../log/codec.ts";
 import { type EffectValue, type Entry, entryOf } from "../log/entry.ts";
 import { readInbox } from "../log/run-log.ts";
+import { checkStep } from "../model/check-options.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { EffectClass } from "../model/types.ts";
 import { parkCalls, type RunningEffect, storable } from "./ledger.ts";
@@ -140,6 +141,8 @@ export async function step<T>(
 ): Promise<T> {
   const { scope, within } = requireScope("step()");
   const { run } = scope;
+  const { effect: effectClass = "once" } = options;
+  checkStep(name, effectClass);
   const part = nextPart(scope, name);
   if (part instanceof Promise) return part;
   const { key, old } = part;
@@ -149,7 +152,6 @@ export async function step<T>(
   // After a resume they may begin in another order, and each would get the other's result.
   if ([...scope.busy].some((busy) => isStep(busy) && busy.name === name && !within.includes(busy)))
     throw sameName(name);
-  const { effect: effectClass = "once" } = options;
   // A step that waited with its call is `prepared` again.
   const interrupted = old?.state === "started" && scope.entry.attempts > 1 && !scope.retried;
   if (interrupted && effectClass === "once")

@@ -2,9 +2,9 @@
 // each further one with the answers to what the call before it asked a human. Everything that a process needs to continue
 // is in the journal; earlier calls are replayed, without callbacks, to get their messages.
 import { LazarusError } from "../../platform/errors.ts";
-import { isEnded } from "../journal/head.ts";
 import type { HeadRow, WaitRow } from "../journal/journal.ts";
-import { type Entry, entryOf, HEAD_PLACES } from "../log/entry.ts";
+import { type Entry, entryOf } from "../log/entry.ts";
+import { errorOf } from "../log/read.ts";
 import {
   beginRun,
   claimRun,
@@ -17,7 +17,7 @@ import {
   timeOf,
 } from "../log/run-log.ts";
 import { decideOutcome, type Ending, restoredError, storedError } from "../model/outcome.ts";
-import type { Lease, StoredError } from "../model/types.ts";
+import type { Lease } from "../model/types.ts";
 import { changed, LiveRun, type ResponseCall } from "./live-run.ts";
 import { Recorder } from "./recorder.ts";
 import { callsOf, itemsOf, type RecordedResponse } from "./response.ts";
@@ -263,10 +263,8 @@ async function followedOutcome(run: LiveRun, ending: Ending): Promise<RunOutcome
   }
   const { status, wakeMs } = head;
   if (status === "waiting") run.paused = { wakeMs };
-  const stored =
-    head.error === null ? null : (log.seal.open(HEAD_PLACES.error(runId), head.error) as StoredError);
-  const isError = stored !== null && status !== "completed" && isEnded(status);
-  return { runId, status, error: isError ? restoredError(stored) : null };
+  const stored = errorOf(log, head);
+  return { runId, status, error: stored && restoredError(stored) };
 }
 
 function earliest(waits: readonly WaitRow[]): number | null {

@@ -4,7 +4,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { Child } from "../engine/child.ts";
 import { excerpt, textOf } from "../log/read.ts";
-import { createRunId, isRunId } from "../model/run-id.ts";
+import { createRunId, invalidRunId, isRunId } from "../model/run-id.ts";
 import type { RunInfo } from "../model/types.ts";
 import { type Agent, inputMessages, isStepLimit, type RunInput } from "./agent.ts";
 import type { ExecutorDefaults, RunOptions } from "./options.ts";
@@ -25,9 +25,7 @@ export function createRun(
     });
   }
   if (run.runId !== undefined && !isRunId(run.runId)) {
-    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
-      hint: "use 1 to 128 letters, digits, '_' or '-', or omit it",
-    });
+    throw invalidRunId(run.runId);
   }
   const limit = run.maxIterations ?? defaults.maxIterations;
   if (!isStepLimit(limit)) {

@@ -1,6 +1,7 @@
 // Reads runs for people and other modules: heads, whole records, and the transcript as messages. What a run needs to continue
 // is in its entries; the transcript is made from them.
 import type { ModelMessage } from "ai";
+import { CLAIMABLE } from "../journal/head.ts";
 import { type HeadRow, JOURNAL_FORMAT, type JournalQuery } from "../journal/journal.ts";
 import type {
   Effect,
@@ -74,8 +75,14 @@ export async function readRecord(log: RunLog, runId: string): Promise<RunRecord 
     phases: phasesOf(entries),
     effects: effectsOf(runId, entries),
     output: head.output === null ? null : String(log.seal.open(HEAD_PLACES.output(runId), head.output)),
-    error: head.error === null ? null : (log.seal.open(HEAD_PLACES.error(runId), head.error) as StoredError),
+    error: errorOf(log, head),
   };
+}
+
+/** Why a run has ended or stopped. What stopped it before it went on is not: null. */
+export function errorOf({ seal }: RunLog, { id, status, error }: HeadRow): StoredError | null {
+  if (error === null || status === "completed" || CLAIMABLE.includes(status)) return null;
+  return seal.open(HEAD_PLACES.error(id), error) as StoredError;
 }
 
 const NO_INFO = {

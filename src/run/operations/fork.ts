@@ -6,7 +6,7 @@ import type { HeadRow, WaitRow } from "../journal/journal.ts";
 import { encodeValue } from "../log/codec.ts";
 import { type Entry, effectOf, HEAD_PLACES, NEW_HEAD } from "../log/entry.ts";
 import { infoOf, loadRun, type RunLog, requireHead, timeOf } from "../log/run-log.ts";
-import { createRunId } from "../model/run-id.ts";
+import { createRunId, invalidRunId, isRunId } from "../model/run-id.ts";
 import type { Effect } from "../model/types.ts";
 
 /** What a fork changes. */
@@ -31,6 +31,8 @@ export async function forkRun(
   step: number,
   options: ForkOptions = {},
 ): Promise<Fork> {
+  const { runId: wanted } = options;
+  if (wanted !== undefined && !isRunId(wanted)) throw invalidRunId(wanted);
   const original = await requireHead(log, runId);
   const loaded = await loadRun(log, runId);
   if (loaded === undefined) throw notInserted(log, undefined, runId);

@@ -3,6 +3,7 @@
 import { LazarusError } from "../../platform/errors.ts";
 import { isEnded } from "../journal/head.ts";
 import {
+  type HeadRow,
   JOURNAL_FORMAT,
   type JournalPrunePlan,
   type JournalStatus,
@@ -34,11 +35,22 @@ export function pruneRuns(log: RunLog, policy: RetentionPolicy): Promise<PruneRe
   return removeRuns(log, (lineage) => choosePrunable(lineage, policy, timeOf(log)));
 }
 
-/** Removes one run that is not being executed; false when there is none. */
-export async function deleteRun(log: RunLog, runId: string): Promise<boolean> {
+/** How a run is deleted. */
+export interface DeleteOptions {
+  /** Also delete a run that has not ended. Never one that is being executed. Default false. */
+  readonly force?: boolean | undefined;
+}
+
+/** Removes one run; false when there is none. Throws RUN_BUSY for one that is being executed or, without `force`, has not ended. */
+export async function deleteRun(
+  log: RunLog,
+  runId: string,
+  { force = false }: DeleteOptions = {},
+): Promise<boolean> {
   const head = await findHead(log, runId);
   if (head === undefined) return false;
   if (head.status === "running" && isHeld(log, head)) throw busy(runId, `is being executed by ${head.owner}`);
+  if (!force) await refuseNeeded(log, head);
   const { removed } = await removeRuns(log, (lineage) => {
     const current = lineage.find(({ id, status }) => id === runId && status !== "stub");
     if (current !== undefined && current.epoch !== head.epoch)
@@ -48,10 +60,21 @@ export async function deleteRun(log: RunLog, runId: string): Promise<boolean> {
   return removed.length > 0;
 }
 
-function busy(runId: string, problem: string): LazarusError {
-  return new LazarusError("RUN_BUSY", `run ${runId} ${problem}; nothing was deleted`, {
-    hint: "run the same command again when it has ended",
-  });
+/** A run that has not ended would be lost; a repeated call of its parent would begin a lost child again. */
+async function refuseNeeded(log: RunLog, { id, status, parentRunId }: HeadRow): Promise<void> {
+  const hint = `end it first: lazarus runs cancel ${id}; in the library, deleteRun(log, id, { force: true }) deletes it as it is`;
+  if (!isEnded(status)) throw busy(id, status === "running" ? "can be resumed" : `is ${status}`, hint);
+  const parent = parentRunId === null ? undefined : await findHead(log, parentRunId);
+  if (parent !== undefined && !isEnded(parent.status))
+    throw busy(id, `is a child of run ${parent.id}, which has not ended and may ask for its result again`);
+}
+
+function busy(
+  runId: string,
+  problem: string,
+  hint = "run the same command again when it has ended",
+): LazarusError {
+  return new LazarusError("RUN_BUSY", `run ${runId} ${problem}; nothing was deleted`, { hint });
 }
 
 async function removeRuns(

@@ -23,7 +23,13 @@ import type {
   TranscriptEntry,
 } from "../model/types.ts";
 import { forkRun } from "../operations/fork.ts";
-import { deleteRun, type PruneReport, pruneRuns, type RetentionPolicy } from "../operations/prune.ts";
+import {
+  type DeleteOptions,
+  deleteRun,
+  type PruneReport,
+  pruneRuns,
+  type RetentionPolicy,
+} from "../operations/prune.ts";
 
 /** How a store treats secrets and leases, and on which machine it runs. */
 export type RunStoreOptions = RunLogOptions;
@@ -69,8 +75,11 @@ export interface RunStore extends AsyncDisposable {
   resolve(effectId: string, resolution: EffectResolution): Promise<Effect>;
   /** Adds an interrupted run that shares the first `step` steps of another, which stays unchanged. */
   fork(runId: string, step: number): Promise<RunHead>;
-  /** Removes a run except for steps that forks share; false when there is none. Throws RUN_BUSY while it is owned. */
-  delete(runId: string): Promise<boolean>;
+  /**
+   * Removes a run except for steps that forks share; false when there is none. Throws RUN_BUSY while it is owned and, without
+   * `force`, while it has not ended.
+   */
+  delete(runId: string, options?: DeleteOptions): Promise<boolean>;
   /** Removes ended runs by policy; checks in the same transaction that every kept run still loads. */
   prune(policy: RetentionPolicy): Promise<PruneReport>;
   sizeBytes(): Promise<number>;
@@ -100,7 +109,7 @@ export function createRunStore(
     listInterrupted: () => listInterrupted(log),
     resolve: (effectId, resolution) => resolveEntry(log, effectId, resolution),
     fork: async (runId, step) => (await readHead(log, (await forkRun(log, runId, step)).head.id))!,
-    delete: (runId) => deleteRun(log, runId),
+    delete: (runId, deletion) => deleteRun(log, runId, deletion),
     prune: (policy) => pruneRuns(log, policy),
     sizeBytes: () => journal.sizeBytes(),
     [Symbol.asyncDispose]: () => journal[Symbol.asyncDispose](),

@@ -76,7 +76,9 @@ test("`lazarus runs check` checks the agents that a module exports, and keeps th
       `const isChecked = globalThis[Symbol.for("lazarus.runs.checking")] === true;
        const problems = isChecked ? ["it would end after step 1 of 2"] : [];
        const run = { runId: "r", status: "waiting", step: 2, verdict: "stuck", problems };
-       export const napper = { id: "napper", check: async () => [run] };`,
+       const check = async () => [run];
+       export const napper = { version: "agent-v1", id: "napper", check, recover() {} };
+       export const schema = { check: () => ({ _zod: {} }), version: { major: 4 } };`,
     );
     const checked = await runCli(home, ["runs", "check", path]);
     expect(checked).toMatchObject({

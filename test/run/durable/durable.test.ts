@@ -118,3 +118,31 @@ test("the same call again is recognized although a secret was removed from its s
   await durableAgent.generate({ prompt, runId: "r" });
   expect((await durableAgent.generate({ prompt, runId: "r" })).text).toBe("sent");
 });
+
+test.each<[string, object, string]>([
+  ["a class that does not exist", { effects: { send: "twice" } }, 'tool send has the effect "twice"'],
+  [
+    "reconcile without a function",
+    { effects: { send: "reconcile" } },
+    'tool send has the effect "reconcile"',
+  ],
+  ["no rule", { effects: { send: {} } }, "tool send has the effect [object Object]"],
+  ["an unknown policy", { onChange: "ignore" }, 'onChange is "ignore"'],
+  ["no time to answer", { approvalMs: 0 }, "approvalMs is 0"],
+  ["a negative grace period", { graceMs: -1 }, "graceMs is -1"],
+  ["no store", { store: undefined }, "store is not a run store"],
+])("an agent with %s is refused when it is created", (_, options, message) => {
+  const { agent } = mailer();
+  const all = { store: memory(), recover: false, ...options } as never;
+  expect(() => durable(agent, all)).toThrow(message);
+});
+
+test.each([[{ caller: "" }], [{ queue: 7 }], [{ priority: 0.5 }], [{ runId: 7 }], [{ runId: "a/b" }]])(
+  "a call with %j is refused",
+  async (parameters) => {
+    const agent = durable(mailer().agent, { store: memory(), recover: false });
+    await expect(agent.generate({ prompt: "go", ...parameters } as never)).rejects.toMatchObject({
+      code: expect.stringMatching(/USAGE|RUN_ID_INVALID/),
+    });
+  },
+);

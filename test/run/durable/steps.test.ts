@@ -85,4 +85,12 @@ describe("the names of steps", () => {
     const { agent } = worker(() => step("save", () => step("save", () => 1)));
     expect((await agent.generate({ prompt: "go" })).toolResults[0]?.output).toBe(1);
   });
+
+  test.each<[string, () => unknown]>([
+    ["no name", () => step("", () => 1)],
+    ["a class that steps do not have", () => step("pay", () => 1, { effect: "reconcile" as never })],
+  ])("a step with %s is refused", async (_, work) => {
+    const { steps } = await worker(work).agent.generate({ prompt: "go" });
+    expect(JSON.stringify(steps[0]!.content)).toMatch(/a step needs a name|has the effect/);
+  });
 });

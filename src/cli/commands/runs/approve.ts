@@ -1,6 +1,7 @@
 import { approveRun } from "../../../run/operations/approve.ts";
 import { defineCommand } from "../../command.ts";
-import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { findRun, STORE_OPTIONS } from "./places.ts";
+import { sameStore } from "./same-store.ts";
 
 export const command = defineCommand({
   about:

@@ -1,7 +1,8 @@
 import { LazarusError } from "../../../platform/errors.ts";
 import { cancelRun } from "../../../run/operations/cancel.ts";
 import { defineCommand } from "../../command.ts";
-import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { findRun, STORE_OPTIONS } from "./places.ts";
+import { sameStore } from "./same-store.ts";
 
 const WAIT_SECONDS = 10;
 

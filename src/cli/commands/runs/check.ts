@@ -70,8 +70,8 @@ async function agentsOf(path: string): Promise<[name: string, agent: Checkable][
   state[CHECKING] = true;
   try {
     const exports = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
-    const found = Object.entries(exports).filter(
-      (entry): entry is [string, Checkable] => typeof (entry[1] as Checkable | null)?.check === "function",
+    const found = Object.entries(exports).filter((entry): entry is [string, Checkable] =>
+      isDurableAgent(entry[1]),
     );
     if (found.length > 0) return found;
   } finally {
@@ -80,4 +80,12 @@ async function agentsOf(path: string): Promise<[name: string, agent: Checkable][
   throw new LazarusError("USAGE", `${path} exports no durable agent`, {
     hint: "export const mailer = durable(new ToolLoopAgent({ … }), { store })",
   });
+}
+
+/** Also of another copy of the library. Other exports may have a `check`, too: zod schemas have. */
+function isDurableAgent(value: unknown): boolean {
+  const agent = value as { version?: unknown; check?: unknown; recover?: unknown } | null | undefined;
+  return (
+    agent?.version === "agent-v1" && typeof agent.check === "function" && typeof agent.recover === "function"
+  );
 }

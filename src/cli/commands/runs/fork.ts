@@ -2,7 +2,8 @@ import { LazarusError } from "../../../platform/errors.ts";
 import { type Fork, forkRun } from "../../../run/operations/fork.ts";
 import { defineCommand, type OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { findRun, STORE_OPTIONS, type StoreChoice, sameStore } from "./places.ts";
+import { findRun, STORE_OPTIONS } from "./places.ts";
+import { type StoreChoice, sameStore } from "./same-store.ts";
 
 /** Options of commands that create a run from another one. */
 export const FORK_OPTIONS = {

@@ -3,7 +3,8 @@ import { OPEN } from "../../../run/journal/head.ts";
 import { defineCommand } from "../../command.ts";
 import { formatCount, formatTime } from "../../render/format.ts";
 import { renderTable } from "../../render/table.ts";
-import { listPlacedRuns, type PlacedRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { listPlacedRuns, type PlacedRun, STORE_OPTIONS } from "./places.ts";
+import { sameStore } from "./same-store.ts";
 
 export const command = defineCommand({
   about:

@@ -5,7 +5,6 @@ import { join, resolve } from "node:path";
 import { cellPaths } from "../../../cell/layout.ts";
 import { isMissionId } from "../../../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
-import { shellWord } from "../../../platform/shell-word.ts";
 import type { RunHead } from "../../../run/model/types.ts";
 import { CELL_RUNS, openSqliteRunStore } from "../../../run/store/open.ts";
 import {
@@ -17,24 +16,13 @@ import {
 import type { RunStore } from "../../../run/store/store.ts";
 import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
+import type { StoreChoice } from "./same-store.ts";
 
 /** Options of every command about runs. */
 export const STORE_OPTIONS = {
   store: { type: "text", value: "FILE|URL", summary: "run store: a runs.db file or postgres://…" },
   mission: { type: "text", value: "ID", summary: "only the store of this mission" },
 } as const satisfies Record<string, OptionSpec>;
-
-/** The options that choose a store. */
-export interface StoreChoice {
-  readonly store: string | undefined;
-  readonly mission: string | undefined;
-}
-
-/** The options that select the same store in a suggested command. A URL may contain a password and is not repeated. */
-export function sameStore({ store, mission }: StoreChoice): string {
-  if (store === undefined) return mission === undefined ? "" : ` --mission ${mission}`;
-  return /^\w+:\/\//.test(store) ? " --store …" : ` --store ${shellWord(store)}`;
-}
 
 /** A run and its store. */
 export interface PlacedRun extends RunPosition {

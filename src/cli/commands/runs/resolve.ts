@@ -3,7 +3,8 @@ import { parseEffectId } from "../../../run/model/ledger.ts";
 import type { Json } from "../../../run/model/types.ts";
 import type { EffectResolution } from "../../../run/store/store.ts";
 import { defineCommand } from "../../command.ts";
-import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { findRun, STORE_OPTIONS } from "./places.ts";
+import { sameStore } from "./same-store.ts";
 
 export const command = defineCommand({
   about:

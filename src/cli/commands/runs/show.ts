@@ -1,4 +1,5 @@
 import { DEFAULT_DEATHS } from "../../../run/log/lease.ts";
+import { plainJson, plainText } from "../../../run/log/plain-json.ts";
 import { readRecord } from "../../../run/log/read.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
 import { describeWait } from "../../../run/operations/list.ts";
@@ -6,7 +7,8 @@ import { type RunView, showRun } from "../../../run/operations/show.ts";
 import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
-import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { findRun, STORE_OPTIONS } from "./places.ts";
+import { sameStore } from "./same-store.ts";
 
 export const command = defineCommand({
   about:
@@ -28,7 +30,7 @@ export const command = defineCommand({
     const { summary, waits, inbox, children, totalUsage } = view;
     const { thread, caller, queue, priority, wakeMs, cancelMs } = summary;
     const around = { thread, caller, queue, priority, wakeMs, cancelMs, waits, inbox, children, totalUsage };
-    context.emit("run/1", { ...record, ...around }, () =>
+    context.emit("run/1", plainJson({ ...record, ...around }) as object, () =>
       [render(record, options.full, context.paint), renderAround(view, options.full, context.paint)].join(""),
     );
     for (const line of nextSteps(record, view)) context.say(line.replaceAll("STORE", sameStore(options)));
@@ -73,12 +75,12 @@ function renderAround(
   if (waits.length > 0) lines.push("", paint.bold("waits"));
   for (const { id, kind, names, state, dueMs, input } of waits) {
     const until = dueMs === null ? "" : ` until ${formatTime(dueMs)}`;
-    const what = input === undefined ? "" : ` ${shorten(JSON.stringify(input), full)}`;
+    const what = input === undefined ? "" : ` ${shorten(plainText(input), full)}`;
     lines.push(`  ${id}  ${state}  ${escapeControls(describeWait({ kind, names }) + what)}${until}`);
   }
   if (inbox.length > 0) lines.push("", paint.bold("inbox"));
   for (const { id, name, value } of inbox) {
-    lines.push(`  ${escapeControls(`${id}  ${name}  ${shorten(JSON.stringify(value) ?? "", full)}`)}`);
+    lines.push(`  ${escapeControls(`${id}  ${name}  ${shorten(plainText(value), full)}`)}`);
   }
   if (children.length > 0) lines.push("", paint.bold("child runs"));
   for (const child of children) {
@@ -132,9 +134,9 @@ function describe({ message }: TranscriptEntry): string[] {
       case "reasoning":
         return `${message.role}: ${part.text}`;
       case "tool-call":
-        return `${message.role} calls ${part.toolName} ${JSON.stringify(part.input)}`;
+        return `${message.role} calls ${part.toolName} ${plainText(part.input)}`;
       case "tool-result":
-        return `${part.toolName} answers ${JSON.stringify("value" in part.output ? part.output.value : part.output)}`;
+        return `${part.toolName} answers ${plainText("value" in part.output ? part.output.value : part.output)}`;
       default:
         return `${message.role}: [${part.type}]`;
     }
