@@ -29,7 +29,7 @@ export interface BenchOptions {
   readonly large: boolean;
   /** `--rounds`, for trials; contests get it from the runner. */
   readonly rounds?: number | undefined;
-  /** `--files N`, `--points N`: another size than the bench's own, for a short run. */
+  /** `--files N`, `--points N`: override the bench's size, for a short run. */
   readonly files?: number | undefined;
   readonly points?: number | undefined;
 }

@@ -178,7 +178,7 @@ async function measureMassRevival(home: string): Promise<Score[]> {
   }
 }
 
-/** Busy time of all cores: short processes, and those that nobody waits for, are counted too. */
+/** Busy time of all cores: includes short processes and those without a waiting parent. */
 function machineTicks(): number {
   const [, user, nice, system] = readFileSync("/proc/stat", "latin1").split(/\s+/);
   return Number(user) + Number(nice) + Number(system);

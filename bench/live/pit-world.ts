@@ -1,4 +1,4 @@
-// A pit with protected missions in a home of its own: agents that sleep while the bench works in their cells.
+// A pit with protected missions in its own home: agents that sleep while the bench works in their cells.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// The runs of lazarus-program.mjs as workflows of DBOS, in a process of its own: argv is the module of DBOS, the connection and
-// the number of runs. The call of the model and the call of the tool are a step of the workflow each.
+// The runs of lazarus-program.mjs as DBOS workflows, in their own process: argv is the module of DBOS, the connection and
+// the number of runs. The model call and the tool call are one workflow step each.
 import { pathToFileURL } from "node:url";
 import { createAgent } from "./agent.mjs";
 import { measure } from "./measure.mjs";

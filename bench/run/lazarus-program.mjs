@@ -1,5 +1,5 @@
-// Runs of a durable agent on PostgreSQL, in a process of its own: argv is the connection and the number of runs. The response of
-// the model and the result of the tool are recorded, as in dbos-program.mjs, and a call that starts is, too.
+// Runs of a durable agent on PostgreSQL, in their own process: argv is the connection and the number of runs. The model's
+// response and the tool's result are recorded, as in dbos-program.mjs, and so is the start of a call.
 import { durable, openPostgresRunStore } from "lazarus/run";
 import { createAgent } from "./agent.mjs";
 import { measure } from "./measure.mjs";

@@ -1,4 +1,4 @@
-// 1,000 runs of 10 steps on PostgreSQL against DBOS: each side in a process of its own, in turn, on a new database of the same
+// 1,000 runs of 10 steps on PostgreSQL against DBOS: each side in its own process, in turn, on a new database of the same
 // server. DBOS is installed into a cache, not into the project. LAZARUS_BENCH_RUNS=200 is for a busy machine.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The app of plain.ts, whose runs survive their process: two lines are added and one is changed.
+// The app of plain.ts with durable runs: two lines are added and one is changed.
 //
 //   node examples/adoption/durable.ts
 import { appendFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The agent of the chat: a plain ToolLoopAgent of the AI SDK that durable() makes survive its process.
+// The agent of the chat: a plain AI SDK ToolLoopAgent, made durable with durable().
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isStepCount, type LanguageModel, ToolLoopAgent, tool } from "ai";
@@ -29,7 +29,7 @@ export function createChatAgent(directory: string, model: LanguageModel) {
   });
   return durable(plain, {
     store: openSqliteRunStore(join(directory, "runs.db")),
-    // Killed while sending: the outbox knows whether it happened.
+    // Killed while sending: the outbox shows whether it happened.
     effects: {
       send: {
         reconcile: (id) => (isSent(id) ? { outcome: "done", output: "sent" } : { outcome: "not-done" }),

@@ -1,4 +1,4 @@
-// Stands for a provider: a script that streams a few letters at a time, so that a kill hits the middle of a word.
+// Stands in for a provider: a script that streams a few letters at a time, so that a kill hits the middle of a word.
 import type { LanguageModel } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 

@@ -1,4 +1,4 @@
-// A chat that survives its server. Kill it with SIGKILL while it writes and start it again: the page goes on.
+// A chat that survives its server. Kill it with SIGKILL while it writes and start it again: the page continues.
 //
 //   node examples/chat/server.ts ./chat-data 8080
 import { mkdirSync } from "node:fs";

@@ -37,7 +37,7 @@ export interface Book {
   why(): string;
   /** How often each step had its effect. */
   effects(): Record<string, number>;
-  /** What the model was asked, as the number of the next chapter. */
+  /** Requests to the model, as the number of the next chapter. */
   asked(): string[];
   lastPrompt(): string;
 }
@@ -48,7 +48,7 @@ export interface RevivalWorld extends AsyncDisposable {
   readonly user: string;
   readonly bin: string;
   forward(ms: number): void;
-  /** A program of this name in a directory of its own. */
+  /** A program of this name in its own directory. */
   install(directory: string, name: string, script: string): void;
   book(agent: string, mission: string, env?: Readonly<Record<string, string>>): Book;
 }

@@ -1,5 +1,5 @@
 // Hostile agents (chaos-agent.mjs) share a pit with a harmless one, the witness, while agents, keepers and the pit are
-// killed at random. Counts what was promised: lives never overlap, every death has its checkpoint, nobody grants itself
+// killed at random. Counts violations: lives never overlap, every death has its checkpoint, no agent grants itself
 // anything, and the witness is revived in spite of the others.
 import { type ChildProcess, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

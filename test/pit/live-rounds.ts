@@ -1,4 +1,4 @@
-// Random changes, and live points taken from what the watch reports, some of them while the changes go on. After each part, the newest
+// Random changes, and live points taken from what the watch reports, some of them while the changes continue. After each part, the newest
 // point must equal the cell.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

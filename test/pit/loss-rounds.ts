@@ -1,6 +1,6 @@
 // INV-10 under SIGKILL: pit, keeper and agent are killed at a random moment, and the work that no checkpoint holds is measured by the
 // agent's own timestamps. What was finished longer ago than the limit must be saved. The machine's own delays are measured in the
-// same run (how long points took, how late timers were) and added to the limit, so that a busy machine changes nothing.
+// same run (how long points took, how late timers were) and added to the limit, so that a busy machine does not affect the result.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -13,7 +13,7 @@ import { createRandom } from "../../src/testing/index.ts";
 import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
 
 const WITHIN_MS = 1000;
-/** The pit looks for changes, and whether a point is due, at intervals of its own. */
+/** The pit checks for changes, and whether a point is due, at its own intervals. */
 const POLLS_MS = 100 + 250 + 50;
 
 /** Appends a numbered line with the time, and now and then makes a directory that is named after the line. */

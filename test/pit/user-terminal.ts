@@ -1,4 +1,4 @@
-// A person at a terminal: a real pty with the real command line in it, driven by node-pty. Waits for what is on the screen.
+// A simulated user at a terminal: a real pty with the real command line in it, driven by node-pty. Waits for what is on the screen.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 // Random trees of changes under the real watcher. After each part, everything that the independent lister sees as changed must be
-// in the set that was taken, or the set must be unknown. Some sets are taken while the changes go on.
+// in the set that was taken, or the set must be unknown. Some sets are taken while the changes continue.
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -45,7 +45,7 @@ const someBranch = (place: Place) => {
   return below.length === 0 ? somePath(place) : place.random.pick(below);
 };
 
-/** Many fail, because a name is taken or missing: that is no problem. */
+/** Many fail, because a name is taken or missing: that is expected. */
 const MUTATIONS: readonly Mutation[] = [
   (place) => fs.writeFileSync(somePath(place), place.next()),
   (place) => fs.writeFileSync(somePath(place), place.next()),
@@ -69,7 +69,7 @@ const MUTATIONS: readonly Mutation[] = [
     place.linked.add(fs.statSync(file).ino);
     fs.linkSync(file, somePath(place));
   },
-  // A directory that is deleted and recreated at once.
+  // A directory that is deleted and immediately recreated.
   (place) => {
     const branch = someBranch(place);
     fs.rmSync(branch, { recursive: true });
@@ -104,7 +104,7 @@ const MUTATIONS: readonly Mutation[] = [
 export async function mutateTree(place: Place, changes: number, between: () => void): Promise<void> {
   for (let change = 0; change < changes; change += 1) {
     if (place.random.chance(0.1)) between();
-    // The watcher's thread reads events meanwhile.
+    // The watcher's thread reads events in the meantime.
     if (place.random.chance(0.1))
       await new Promise((resolve) => setTimeout(resolve, place.random.int(0, 120)));
     try {

@@ -1,4 +1,4 @@
-// A directory under the real watcher, and the judgement of its sets: whatever the independent lister sees as changed must be in
+// A directory under the real watcher, and the check of its sets: everything that the independent lister sees as changed must be in
 // them. list_tree.py shares no code with Lazarus.
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -41,7 +41,7 @@ export async function openRegistry(): Promise<Registry> {
     const path = decodeURIComponent(request.url!.slice(1));
     if (path.startsWith("-/")) {
       const directory = decodeURIComponent(request.url!.slice("/-/".length));
-      // npm strips the first part of each path, whatever its name.
+      // npm strips the first part of each path, regardless of its name.
       const tar = spawn("tar", [
         "-cz",
         "--exclude=node_modules",

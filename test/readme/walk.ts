@@ -1,5 +1,5 @@
-// Runs the README's commands as a new user: an empty home, one shell that starts in the clone, and npm with a prefix
-// and a registry of its own.
+// Runs the README's commands as a new user: an empty home, one shell that starts in the clone, and npm with its own
+// prefix and registry.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -10,7 +10,7 @@ import { ARM, bundleProgram } from "../bundle.ts";
 
 const HERE = import.meta.dirname;
 const MAX_STARTS = 5;
-/** Leaves a started effect behind, whose outcome is unknown to the next start. */
+/** Leaves a started effect behind, with an unknown outcome for the next start. */
 const INTERRUPTION = "engine.effect.happened";
 
 export const CLASSES = ["read", "idempotent", "once", "reconcile"] as const;
@@ -76,7 +76,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
   await using world = await startWorld();
   const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
   let schema = `k_${cell.durable ?? ""}_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
-  // In a cell: what goes back with the store is still in the effect history.
+  // In a cell: effects that a restored store lacks are still in the effect history.
   const root = join(directory, "missions", "m");
   for (const name of ["meta", "state"]) mkdirSync(join(root, name), { recursive: true });
   writeFileSync(join(root, "meta", "mission.json"), "{}");

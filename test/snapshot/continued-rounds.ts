@@ -1,4 +1,4 @@
-// One run of the property "every point holds what was there" for files that grow, from a seed: appends, truncations, rewrites,
+// One run of the property "every point equals the cell at that time" for files that grow, from a seed: appends, truncations, rewrites,
 // links, renames and removals of long files between live points and ordinary checkpoints, through merges and prunes; at the
 // end every checkpoint that is left is restored and compared.
 import { createHash } from "node:crypto";

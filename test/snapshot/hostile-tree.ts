@@ -118,7 +118,7 @@ export function createHostileTree(
     return seconds * 1_000_000_000n + BigInt(random.pick([0, 1, 999_999_999, random.int(0, 999_999_999)]));
   };
   const touch = (path: Buffer) => posix.setTimes(path, someTime(), someTime());
-  /** Runs `work` on a file that may be read-only; without root, it is made writable meanwhile. */
+  /** Runs `work` on a file that may be read-only; without root, it is made writable during that time. */
   const writable = (path: Buffer, work: () => void) => {
     const mode = fs.lstatSync(path).mode & 0o7777;
     if (!isRoot) fs.chmodSync(path, mode | 0o200);

@@ -74,7 +74,7 @@ function withPax(records: Record<string, string>): Buffer {
   return ofType({ path: "PaxHeaders/x", content: body.join("") }, "x");
 }
 
-/** An entry without PAX records of its own. */
+/** An entry without its own PAX records. */
 const PLAIN: Draft = { path: "x", mtimeNs: 0 };
 
 function archive(...members: (Draft | Buffer)[]): string {

@@ -1,5 +1,5 @@
-// A worktree outside the cell: captured as worktree/…, restored in place, never confused with another directory, and nothing
-// of ours is left in it.
+// A worktree outside the cell: captured as worktree/…, restored in place, never confused with another directory, and no file of
+// Lazarus is left in it.
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -164,7 +164,7 @@ describe("a worktree in place", () => {
     expect(checkpoint.layers.map(({ mediaType }) => isLocalOnly(mediaType))).toEqual([false, true]);
   });
 
-  it("sees a process that has one of its files open", async () => {
+  it("detects a process that has one of its files open", async () => {
     using world = await createOutsideWorld(home(), fresh(other ?? base));
     fill(world);
     const { ref } = await world.checkpoint();
@@ -223,7 +223,7 @@ describe("a linked git worktree in place", () => {
     const before = recordTree(repository);
     const { ref, flaws } = await world.checkpoint();
     expect(flaws).toEqual([]);
-    // Moved without telling git, which is the user's to repair.
+    // Moved without telling git; the user has to repair that.
     fs.renameSync(directory, `${directory}-moved`);
     await protectDirectory(world.reopen(), `${directory}-moved`, undefined);
     fs.rmSync(join(`${directory}-moved`, "file"));
@@ -320,7 +320,7 @@ describe("a worktree in place that is not where it was", () => {
     }
   });
 
-  it("is not rebuilt when the directory above it is gone, too: a disk may not be mounted", async () => {
+  it("is not rebuilt when the directory above it is gone too: a disk may not be mounted", async () => {
     const parent = fresh(base);
     const directory = join(parent, "project");
     using world = await createOutsideWorld(home(), directory);
@@ -382,7 +382,7 @@ describe("setting up a worktree in place", () => {
       code: "WORKTREE_REFUSED",
     });
 
-  it("refuses overlaps, the root, the home directory and our own", async () => {
+  it("refuses overlaps, the root, the home directory and those of Lazarus", async () => {
     const parent = fresh(base);
     const directory = join(parent, "project");
     using world = await createOutsideWorld(home(), directory);
@@ -445,7 +445,7 @@ describe("setting up a worktree in place", () => {
     expect((await takeCheckpoint(world.reopen(), { reason: "manual" })).flaws).toEqual([]);
   });
 
-  it("takes the name: no fork or import gets it", async () => {
+  it("reserves the name: no fork or import gets it", async () => {
     using world = await createOutsideWorld(home(), fresh(base));
     fill(world);
     await world.checkpoint();

@@ -89,7 +89,7 @@ describe("a live point", () => {
     await lab.verify();
   });
 
-  it("whose record is damaged hurts the points that build on it, and the next one stores everything", async () => {
+  it("whose record is damaged affects the points that build on it, and the next one stores everything", async () => {
     using lab = createLab();
     const whole = await lab.checkpoint();
     const points = await takePoints(lab, 4);
@@ -108,7 +108,7 @@ describe("a live point", () => {
     await expectRestorable(lab, [points[0]!, { ref, tree: listCell(lab) }]);
   });
 
-  it("that outlives its first hour or is pinned gets a manifest; the records that it was built on go", async () => {
+  it("that outlives its first hour or is pinned gets a manifest; the records that it was built on are removed", async () => {
     let offsetMs = OLD_MS;
     const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + offsetMs };
     using lab = createLab({ machine: { clock } });
@@ -155,7 +155,7 @@ describe("a live point", () => {
   });
 });
 
-it("an index that another process replaced is read again, whatever its size", async () => {
+it("an index that another process replaced is read again, even with the same size", async () => {
   using lab = createLab();
   await lab.checkpoint({ message: "one" });
   const { vault } = lab.context;

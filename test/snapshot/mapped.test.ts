@@ -87,7 +87,7 @@ describe.skipIf(!canRun).each(places)("a file that a process has mapped for writ
     await lab.verify();
   });
 
-  it("is saved as it is, although it was mapped after the last look at the processes", async () => {
+  it("is saved correctly, although it was mapped after the last scan of the processes", async () => {
     if (place !== "") vi.stubEnv("TMPDIR", place);
     using lab = createLab();
     vi.unstubAllEnvs();
@@ -97,7 +97,7 @@ describe.skipIf(!canRun).each(places)("a file that a process has mapped for writ
     {
       await using writer = startWriter(file);
       await writer.fill("a");
-      // From a dirty set, with what the first checkpoint knew of mappings. Its wall clock is ahead, so the file looks old.
+      // From a dirty set, with the mappings that the first checkpoint found. Its wall clock is ahead, so the file looks old.
       await lab.checkpoint({ dirty: { paths: new Set(["worktree/mapped"]), trees: new Set() } });
       expect(lab.text("worktree/mapped")).toBe("a".repeat(SIZE));
       await writer.fill("b");

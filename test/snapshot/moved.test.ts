@@ -36,7 +36,7 @@ describe("a directory replaced by a link to its new place", () => {
     fs.symlinkSync("z.moved", join(lab.worktree, "z"));
   };
 
-  it("in a first checkpoint, is captured as it is afterwards", async () => {
+  it("in a first checkpoint, is captured in its new state", async () => {
     using lab = createLab();
     for (const name of ["z/a", "z/b", "other"]) write(lab, name);
     const { ref, flaws } = await whilePacking(lab, swap(lab));
@@ -69,7 +69,7 @@ describe("a directory replaced by a link to its new place", () => {
 });
 
 describe("a path moved during the capture", () => {
-  // The walk reads the directories in an order of its own: in one of the two directions the new place was read already.
+  // The order in which the walk reads directories is not fixed: in one of the two directions the new place was already read.
   for (const [from, to] of [["a", "b"] as const, ["b", "a"] as const]) {
     it(`from ${from} to ${to} by the walk, is in a first and a later checkpoint under its new name`, async () => {
       using lab = createLab();
@@ -120,7 +120,7 @@ describe("a path moved during the capture", () => {
     using lab = createLab();
     for (const name of ["a/sub/inside", "a/sub/deep/inside", "b/file"]) write(lab, name);
     const at = (path: string) => join(lab.worktree, path);
-    // A directory that changed a tick ago is read again whatever its stat is.
+    // A directory that changed a tick ago is read again, regardless of its stat.
     await vi.waitUntil(() => Date.now() > fs.statSync(at("a/sub")).ctimeMs + 2 * TICK_MS);
     await lab.checkpoint();
     const { ref, flaws } = await beforeStat(at("a/sub/inside"), lab.checkpoint, () =>
@@ -144,7 +144,7 @@ describe("a path moved during the capture", () => {
     await expectExact(lab, ref.id);
   });
 
-  it("every time, is named as a flaw", async () => {
+  it("in every round, is reported as a flaw", async () => {
     using lab = createLab();
     write(lab, "a/file");
     write(lab, "b/other");

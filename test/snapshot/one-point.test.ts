@@ -29,7 +29,7 @@ describe("positions of flows", () => {
     const { moves } = await restoreCell(lab.context, { checkpoint: ref.id });
     expect(moves.join("\n")).toContain("letters");
     expect(moves.join("\n")).toContain("fetch");
-    // Restoring a part of the cell does not move flows.
+    // Restoring a part of the cell does not change flows.
     const part = await restoreCell(lab.context, { checkpoint: ref.id, paths: ["worktree/memory"] });
     expect(part.moves).toEqual([]);
   });

@@ -51,7 +51,7 @@ describe("directories that are closed to their owner", () => {
     expect(result).toEqual({ proofs: [[], []], siblings: [] });
   });
 
-  it("are drilled even when nobody may enter or read them", () => {
+  it("are drilled even when no user may enter or read them", () => {
     const result = asPlainUser(`
       fs.mkdirSync(world.path("worktree/closed"));
       fs.chmodSync(world.path("worktree/closed"), 0);

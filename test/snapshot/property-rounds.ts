@@ -41,7 +41,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   "with git repositories": { size: 25, rounds: 4, editsPerRound: 10, git: true },
 };
 
-/** `outside`: a directory for a worktree in place; every checkpoint is then restored in place, too. */
+/** `outside`: a directory for a worktree in place; every checkpoint is then also restored in place. */
 export async function runProperty(seed: number, profile: Profile, outside?: string): Promise<void> {
   const random = createRandom(seed);
   using lab = createLab({ ...profile.lab, ...(outside === undefined ? {} : { outside }) });

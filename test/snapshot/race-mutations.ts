@@ -35,7 +35,7 @@ export const TOKENS = 16;
 const DIRECTORIES = ["a", "b", "c", "a/sub", "b/sub", "b/sub/deep"];
 export const OUTSIDE_CONTENT = "OUTSIDE";
 
-/** Tokens are moved, but never changed or deleted: each has content of its own. `still` files are not touched at all. */
+/** Tokens are moved, but never changed or deleted: each has its own content. `still` files are not touched at all. */
 export function plantTree(tree: RaceTree, random: Random): void {
   const { root, outside, elsewhere, repository, mapped } = tree;
   for (const directory of [outside, elsewhere]) fs.mkdirSync(directory);

@@ -1,4 +1,4 @@
-// The race harness: checkpoints and restores of a cell that changes meanwhile. In a *planned* race the changes happen inside
+// The race harness: checkpoints and restores of a cell that changes at the same time. In a *planned* race the changes happen inside
 // system calls of the operation itself, which the seed chooses, so that a failure can be replayed; in a *live* race another
 // process makes them all the time. Checkpoints walk the cell or, in half of the planned races, only look at what a perfect
 // watcher would have reported. Every published checkpoint is restored elsewhere and compared with the cell:

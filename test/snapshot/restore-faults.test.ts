@@ -65,7 +65,7 @@ describe("a damaged vault", () => {
     const before = recordTree(world.cell);
     const error = await failure(restoreCell(world.context, { checkpoint: bad.ref.id }));
     expect(error.exitCode).toBe(8);
-    // The newest checkpoint uses the damaged layer, too.
+    // The newest checkpoint also uses the damaged layer.
     expect(error.details["newest_good"]).toBe(good.ref.id);
     expect(error.message).toContain(`the newest checkpoint that is still good is ${good.ref.id}`);
     expect(error.hint).toBe(`lazarus restore m ${good.ref.id}`);

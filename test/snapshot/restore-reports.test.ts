@@ -1,4 +1,4 @@
-// What a restore says about itself: its undo covers what it covered, and nothing that it could not do is silent.
+// Reports of a restore: what its undo covers, and everything that it could not do.
 
 import { once } from "node:events";
 import fs from "node:fs";
@@ -82,7 +82,7 @@ describe("a restore", () => {
     expect((await exportCheckpoint(world.context, ref, () => {})).notSaved).toEqual(expected);
   });
 
-  it("of one hard link says that it splits the group", async () => {
+  it("of one hard link reports that it splits the group", async () => {
     world.write("worktree/a", "linked");
     fs.linkSync(world.path("worktree/a"), world.path("worktree/b"));
     const { ref } = await world.checkpoint();
@@ -115,7 +115,7 @@ describe("a restore", () => {
 });
 
 describe("an effect history that cannot be written", () => {
-  it("calls the restore off before it changes anything, and later checkpoints work", async () => {
+  it("aborts the restore before it changes anything, and later checkpoints work", async () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();
     world.write("worktree/a", "now");

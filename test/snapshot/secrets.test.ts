@@ -1,5 +1,5 @@
 // Secrets stay local (INV-7): secret files go to local-only layers, and neither their content nor their names reach a
-// layer that could be pushed, whatever happens to them and however layers are merged.
+// layer that could be pushed, after any edits and merges of layers.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join } from "node:path";

@@ -94,7 +94,7 @@ describe("a directory that becomes a link to the outside during a checkpoint", (
     const walker = createWalker({
       root: lab.cell,
       rows: NO_ROWS,
-      // Asked about every name of a directory before any of its subdirectories is read.
+      // Called for every name of a directory before any of its subdirectories is read.
       isExcluded(path) {
         if (path !== "worktree/zz") return false;
         swap(inCell("z"));
@@ -133,7 +133,7 @@ describe("a directory that becomes a link to the outside during a restore", () =
     for (let n = 0; n < FILES; n += 1) fs.writeFileSync(inCell(`z/f${n}`), `${mark} ${n}`);
   };
 
-  it("is not written through: the rest goes where the directory is now, or is a flaw", async () => {
+  it("is not written through: the rest goes to the moved directory, or is a flaw", async () => {
     fs.mkdirSync(inCell("z"));
     fill("then");
     const { ref } = await lab.checkpoint();

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { chaosRounds } from "../pit/chaos-rounds.ts";
 
-test("a harmless agent lives on among hostile ones for 300 rounds", { timeout: 3_600_000 }, async () => {
+test("a harmless agent survives among hostile ones for 300 rounds", { timeout: 3_600_000 }, async () => {
   const seed = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
   const tally = await chaosRounds(Number(process.env.LAZARUS_ROUNDS ?? 300), seed);
   process.stderr.write(`${JSON.stringify(tally)}\n`);

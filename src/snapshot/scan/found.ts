@@ -16,7 +16,7 @@ export interface Found {
   readonly nlink: number;
   /** Exact device and inode, set for files with several names: equal means the same file. */
   readonly inode?: string;
-  /** Set for a directory that is not the one in its row, or has another mode: nothing is known about what is below it. */
+  /** Set for a directory that is not the one in its row, or has another mode: the rows below it are not trusted. */
   readonly isOther?: true;
 }
 
@@ -49,9 +49,9 @@ export interface Survey {
   readonly namesSinceMs: number;
   /** Inodes of files that processes have mapped for writing: they may change without a change in their stat. */
   readonly mapped: ReadonlySet<number>;
-  /** When these were looked for, by the clock that file systems use: a file that changed since may be mapped as well. */
+  /** When mappings were scanned, by the clock that file systems use: a file that changed since may be mapped as well. */
   readonly mappedSinceMs: number;
-  /** Only new names in some directories were looked for. */
+  /** Only new names in some directories were searched for. */
   readonly isPartial: boolean;
   /** To be stored, in layer order. */
   readonly changed: readonly CaptureItem[];

@@ -9,7 +9,7 @@ import type {
 } from "../../../src/agents/adapter.ts";
 import type { MemoryFile } from "../memory-reader.ts";
 
-/** A directory as users have them: with a dot, a space and a capital. */
+/** A realistic directory name: with a dot, a space and a capital. */
 export const PLACE: Place = { cwd: "/home/Ann/my app.v2", home: "/home/Ann", env: {} };
 export const SESSION = "0b0c1d2e-1111-4222-8333-444455556666";
 export const OTHER_SESSION = "99999999-1111-4222-8333-444455556666";
@@ -33,7 +33,7 @@ export interface AdapterCases {
   readonly names: readonly string[];
   /** Sessions of PLACE on that disk that were created since 1000. */
   readonly found: readonly string[];
-  /** Names that look like its own, and are not. */
+  /** Names that look like file names of this agent, but are not. */
   readonly hostileNames: readonly string[];
   /** Directories in golden/<adapter>/ with recorded transcripts, and where they are. */
   readonly golden: Readonly<

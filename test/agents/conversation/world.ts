@@ -1,4 +1,4 @@
-// A mission whose agent has a Claude transcript in a home of its own, written by hand: one user prompt, then a response with
+// A mission whose agent has a hand-written Claude transcript in its own home: one user prompt, then a response with
 // a tool call and its result per step.
 import fs from "node:fs";
 import { dirname, join } from "node:path";
@@ -42,7 +42,7 @@ export interface ConversationWorld extends World {
   transcript(session?: string): string;
   append(text: string, session?: string): void;
   read(session?: string): string | undefined;
-  /** The files of steps, and the transcript that says so. */
+  /** The files of steps, and the transcript that mentions them. */
   work(step: number): void;
 }
 

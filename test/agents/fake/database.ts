@@ -1,7 +1,7 @@
 // The database of a fake agent.
 import { DatabaseSync } from "node:sqlite";
 
-/** Open for as long as the agent lives, as the real one's: after a kill, part of it is in the write-ahead log. */
+/** Open while the agent lives, like the real one: after a kill, part of it is in the write-ahead log. */
 export function keptOpen(schema: string): (path: string) => DatabaseSync {
   let database: DatabaseSync | undefined;
   return (path) => {

@@ -44,7 +44,7 @@ export interface FakeRequest {
   readonly prompt: string;
 }
 
-/** What the fake model was asked, oldest first. `directory` is FAKE_DIRECTORY. */
+/** Requests to the fake model, oldest first. `directory` is FAKE_DIRECTORY. */
 export function readRequests(directory: string): FakeRequest[] {
   const path = join(directory, "requests.jsonl");
   if (!existsSync(path)) return [];

@@ -1,4 +1,4 @@
-// Sessions as files with one JSON document per line, and the messages of Pi, which OpenClaw shares.
+// Sessions as files with one JSON document per line, and the messages of Pi, whose format OpenClaw also uses.
 import { randomUUID } from "node:crypto";
 import { appendFileSync, readFileSync } from "node:fs";
 import type { JsonObject } from "../../../src/platform/json-file.ts";

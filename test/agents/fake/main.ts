@@ -1,15 +1,15 @@
 // A fake agent: `node main.ts <profile> <arguments of the CLI>`. It writes a book of six chapters, one per turn, and reads
 // from its conversation which chapter is next, as a model does: an agent that lost its conversation starts over. Each step
 // first has an effect (its number is appended to outbox.log), then writes chapter-N.md. Told by its conversation that a call
-// was cut off, it looks into the outbox before it repeats the effect. Controlled by the environment:
+// was cut off, it checks the outbox before it repeats the effect. Controlled by the environment:
 //   FAKE_DIRECTORY   where it leaves its traces: requests.jsonl (one line per model request), paused (see below)
 //   FAKE_STEPS       chapters (6)
 //   FAKE_PAUSE       STEP:STAGE, e.g. 3:effect: waits there, once, until `go` appears in FAKE_DIRECTORY. Stages:
 //                    response (before the call is recorded), call, effect, file, result
 //   FAKE_OUTBOX      the file of the effects (outbox.log in the working directory)
-//   FAKE_NESTED      a command line that the call of step 2 also runs: another agent, with traces of its own
+//   FAKE_NESTED      a command line that the call of step 2 also runs: another agent, with its own traces
 //   FAKE_FAIL        STATUS*LIVES@STEP, e.g. 529*2@3: that many lives end with this API error at that step
-// No time passes by itself: what a test waits for is a file.
+// Nothing depends on time: what a test waits for is a file.
 import { spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
@@ -30,7 +30,7 @@ import { PROFILES } from "./profiles.ts";
 const [name = "", ...args] = process.argv.slice(2);
 const profile = PROFILES[name]!;
 const { env } = process;
-// As the real ones do, or are: found in the process table by the name of their program.
+// Like the real ones, it is found in the process table by the name of its program.
 process.title = name;
 const place: Place = { cwd: realpathSync(process.cwd()), home: env.HOME ?? "/", env };
 const store = profile.store ?? LINES;
@@ -188,7 +188,7 @@ class Session {
       if (each.role === "assistant")
         return each.call !== undefined && bad.has(each.call.id) && chapterOf(each.call) === step;
       if (each.role !== "user") return false;
-      // It does as it is told, for every chapter.
+      // It follows the note for every chapter.
       if (index === 0) return each.text.includes("look at the files before you do anything again");
       return (
         new RegExp(`chapter-${step}\\b`).test(each.text) &&
@@ -242,7 +242,7 @@ function refuse({ text, stream, code }: Refusal): never {
   process.exit(code);
 }
 
-/** Once per test, whatever life comes there first: `paused` names the process. */
+/** Once per test, in the first life that gets there: `paused` names the process. */
 async function pause(step: number, stage: string): Promise<void> {
   if (env.FAKE_PAUSE !== `${step}:${stage}`) return;
   const paused = join(control, "paused");

@@ -25,7 +25,7 @@ export interface Request {
   readonly resume?: string | undefined;
   /** A new session with this id. */
   readonly id?: string | undefined;
-  /** If there is a session with this id already, it goes on. */
+  /** If there is already a session with this id, it continues. */
   readonly continues?: boolean;
 }
 
@@ -99,7 +99,7 @@ export interface Profile {
   /** The placeholder is made up for each request, and never written. */
   readonly inventsPlaceholder?: true;
   readonly announce?: (id: string) => string;
-  /** Null when it begins a session with the id that it does not know. */
+  /** Null when it starts a session with an unknown id. */
   readonly unknownSession: ((id: string) => Refusal) | null;
   readonly errors: Readonly<Record<number, Refusal>>;
   readonly noKey: Refusal & { readonly variable: string };

@@ -11,7 +11,7 @@ const adapter = findAdapter(adapterName)!;
 const LONGEST = 80;
 const MOST = 3;
 
-/** Keeps the job's own texts. Others are instructions and settings of the agent, which are not ours to copy. */
+/** Keeps the job's own texts. Others are instructions and settings of the agent, which must not be copied. */
 function shorten(value: unknown): unknown {
   if (typeof value === "string")
     return value.length <= LONGEST || /^[^#<]*chapter-\d/.test(value) ? value : "…";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Answer, Conversation, Offered } from "./job.ts";
 
-/** Requests and responses of other people's APIs. */
+/** Requests and responses of the providers' APIs. */
 // biome-ignore lint/suspicious/noExplicitAny: the shape depends on the client.
 export type Json = any;
 
@@ -12,7 +12,7 @@ export interface Dialect {
   readonly read: (body: Json, path: string) => Conversation;
   readonly plain: (answer: Answer, body: Json) => Json;
   readonly stream: (answer: Answer, body: Json) => string[];
-  /** The body of a refusal, as the provider words it. */
+  /** The body of a refusal, in the provider's format. */
   readonly error: (fault: Fault) => Json;
 }
 

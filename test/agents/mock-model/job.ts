@@ -70,7 +70,7 @@ function callFor(n: number, offered: readonly Offered[], hold: number, look: boo
   return { name: tool.name, input: Object.fromEntries(known) };
 }
 
-/** A step says itself that it was done; clients put texts of their own where a result is missing. */
+/** A step prints that it was done; clients insert their own text where a result is missing. */
 function isGood({ text, isError }: Conversation["results"][number]): boolean {
   return !isError && /wrote chapter-\d/.test(text.replaceAll(/echo wrote chapter-\d/g, ""));
 }
@@ -87,7 +87,7 @@ export interface Turn {
   readonly answer: Answer;
 }
 
-/** What the model says to this conversation. Told that a call was cut off, it looks before it repeats the effect. */
+/** The model's response to this conversation. Told that a call was cut off, it checks before it repeats the effect. */
 export function nextTurn(conversation: Conversation, { steps, hold }: JobOptions): Turn {
   const { calls, results, prompts, offered } = conversation;
   const done = results.filter(isGood).map(({ id }) => chapterOf(calls.get(id)));
@@ -105,6 +105,6 @@ function isCutOff(chapter: number, { calls, results, prompts }: Conversation): b
   const told = (text: string) =>
     new RegExp(`chapter-${chapter}\\b`).test(text) &&
     /unknown|not known|interrupted|cut off|killed/i.test(text);
-  // The first prompt is the task, unless a life that starts over is told what the one before it did.
+  // The first prompt is the task, unless a life that starts over gets a note about the previous one.
   return bad || prompts.some((text, index) => (index > 0 || text.includes("[Lazarus]")) && told(text));
 }

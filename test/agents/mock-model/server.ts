@@ -1,4 +1,4 @@
-// A mock model on loopback for real agent CLIs. All four APIs at once; a client is told apart by the path that it uses.
+// A mock model on loopback for real agent CLIs, with all four APIs; the path of a request shows which one it is.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -105,7 +105,7 @@ function sendJson(response: ServerResponse, status: number, value: unknown, head
   response.end(JSON.stringify(value));
 }
 
-/** Token counts, model lists, and a polite nothing for the rest. */
+/** Token counts, model lists, and an empty response for the rest. */
 function answerAside(path: string, request: IncomingMessage, response: ServerResponse): void {
   const models = [{ id: "mock", object: "model", type: "model", display_name: "mock" }];
   if (/count_?tokens/i.test(path)) sendJson(response, 200, { input_tokens: 10, totalTokens: 10 });

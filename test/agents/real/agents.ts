@@ -9,7 +9,7 @@ export interface RealAgent {
   readonly files: (url: string, key: string | undefined, work: string) => Readonly<Record<string, string>>;
   /** Resumes a session; default one that does not exist. */
   readonly resume: (prompt: string, session?: string) => readonly string[];
-  /** What it does with `retry-after` of a refusal: waits as long itself, says it (`reset`), or keeps it to itself. */
+  /** What it does with `retry-after` of a refusal: waits that long, prints it (`reset`), or does not mention it. */
   readonly waits: "itself" | "reset" | "silent";
   /** It cannot be resumed without a terminal, so it starts over and is told what was done. */
   readonly restarts?: boolean;
@@ -110,7 +110,7 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
       COPILOT_PROVIDER_BASE_URL: `${url}/v1`,
       COPILOT_PROVIDER_API_KEY: "dummy",
     }),
-    // A provider of one's own needs no key; GitHub's needs a login.
+    // A custom provider needs no key; GitHub's needs a login.
     keyless: {},
     files: NO_FILES,
   },

@@ -1,4 +1,4 @@
-// Installs the pinned versions of real agent CLIs from npm, each into a directory of its own outside the repository:
+// Installs the pinned versions of real agent CLIs from npm, each into its own directory outside the repository:
 // LAZARUS_TEST_AGENTS, or ~/.cache/lazarus-test-agents. What is there is not installed again.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// One real CLI in a home of its own, started through the built `lazarus`, with the mock model on the other side.
+// One real CLI in its own home, started through the built `lazarus`, with the mock model on the other side.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { processTree } from "../../../src/pit/processes/process-table.ts";
@@ -21,7 +21,7 @@ export interface RealWorld extends AsyncDisposable {
   why(): string;
   effects(): Record<string, number>;
   chapters(): string[];
-  /** Kills the recorded process; what it left is the pit's to find. */
+  /** Kills the recorded process; the pit has to find what it left. */
   kill(): void;
   /** Kills all processes of the life but its keeper. */
   killAll(): void;
@@ -48,9 +48,9 @@ export interface RealOptions {
   readonly hold?: number;
   /** How long the model takes to answer. */
   readonly thinkMs?: number;
-  /** As a command that Lazarus knows nothing about: without hooks. */
+  /** As a command without an adapter: without hooks. */
   readonly noAdapter?: boolean;
-  /** Without what it needs to ask its model. */
+  /** Without the key for its model. */
   readonly noKey?: boolean;
 }
 

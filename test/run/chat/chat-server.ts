@@ -96,7 +96,7 @@ export function textOf(chunks: readonly UIMessageChunk[]): string {
   return chunks.map((chunk) => (chunk.type === "text-delta" ? chunk.delta : "")).join("");
 }
 
-/** Adjacent deltas as one: how a text was cut is not part of it. */
+/** Joins adjacent deltas: how a text was split does not matter. */
 export function compact(chunks: readonly UIMessageChunk[]): UIMessageChunk[] {
   const joined: UIMessageChunk[] = [];
   for (const chunk of chunks) {

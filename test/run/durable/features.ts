@@ -1,5 +1,5 @@
 // Where each feature of the SDK is compared between plain and durable agents: a case of cases.ts, a field of every result, or
-// a test of its own. A feature of the installed version without a row fails differential.test.ts.
+// its own test. A feature of the installed version without a row fails differential.test.ts.
 
 export const FEATURES: Readonly<Record<string, string>> = {
   _internal: "field",

@@ -15,11 +15,11 @@ export function call(toolName: string, input: unknown, toolCallId = `${toolName}
 }
 
 export interface ScriptedModel extends MockLanguageModelV4 {
-  /** What each call was asked, as data. */
+  /** The prompt of each call, as data. */
   readonly asked: Record<string, unknown>[];
 }
 
-/** Answers line n of its script to a prompt with n answers of its own. */
+/** Answers with line n of its script to a prompt that has n of its answers. */
 export function script(lines: readonly Line[], modelId = "script"): ScriptedModel {
   const asked: Record<string, unknown>[] = [];
   const failed = new Set<number>();

@@ -1,4 +1,4 @@
-// Codex: ids of its own, a wrapper process, rollouts by day, and hooks that run only if they are trusted.
+// Codex: its own ids, a wrapper process, rollouts by day, and hooks that run only if they are trusted.
 import { createHash, randomInt, randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -101,7 +101,7 @@ export const profile: Profile = {
   header: (place, id, resumed) => {
     const directory = dirname(file(place, id));
     mkdirSync(directory, { recursive: true });
-    // A killed one leaves its mark behind.
+    // A killed one leaves its lock file behind.
     writeFileSync(join(directory, `inuse.${process.pid}.lock`), "");
     writeFileSync(join(directory, "workspace.yaml"), `id: ${id}\ncwd: ${place.cwd}\n`);
     return [line(resumed ? "session.resume" : "session.start", { sessionId: id })];

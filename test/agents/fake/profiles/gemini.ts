@@ -83,7 +83,7 @@ export const profile: Profile = {
     const names = existsSync(directory) ? readdirSync(directory).sort() : [];
     const name = names.find((each) => each.endsWith(`-${id.slice(0, 8)}.jsonl`));
     if (name === undefined) return undefined;
-    // A minute later than the first: nearly empty, as the real one's.
+    // A minute later than the first: nearly empty, like the real one.
     const second = join(directory, fileName(id, Date.now() + 60_000));
     if (!existsSync(second)) writeFileSync(second, `${JSON.stringify(header(id))}\n`);
     return { path: join(directory, name), id };

@@ -1,4 +1,4 @@
-// OpenClaw's embedded agent: any id, the same line goes on with it, one database for all sessions, and no hooks.
+// OpenClaw's embedded agent: any id, the same command continues the session, one database for all sessions, and no hooks.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { optionValues } from "../command-line.ts";
