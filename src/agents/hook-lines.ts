@@ -15,6 +15,8 @@ export type HookLine = { readonly at_ms: number; readonly epoch: number } & Hook
 
 /** Enough for thousands of tool calls; a start that is older than two such files is forgotten. */
 const LIMIT_BYTES = 2 * 1024 * 1024;
+/** More than the longest line. */
+const ENOUGH_BYTES = 256 * 1024;
 /** Limit of one text in a line: a command that writes a whole file is truncated. */
 const TEXT_LIMIT = 8 * 1024;
 
@@ -43,6 +45,15 @@ export function readHookLines(directory: string, epoch: number): HookLine[] {
     .split("\n")
     .map(parseLine)
     .filter((line): line is HookLine => line?.epoch === epoch);
+}
+
+/** Whether a life has reported anything. Reads only the ends of the files: the lines of the newest life are there. */
+export function hasReported(directory: string, epoch: number): boolean {
+  return [hooksFile(directory), olderFile(directory)].some((file) =>
+    readTail(file, ENOUGH_BYTES)
+      .split("\n")
+      .some((text) => parseLine(text)?.epoch === epoch),
+  );
 }
 
 /** Events after which the pit saves immediately: a turn that ended or failed, and a compaction that is about to start. */

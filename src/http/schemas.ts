@@ -51,6 +51,7 @@ export const mission = named(
     worktree: z.string(),
     worktree_state: z.string(),
     unprotected: z.string().nullable(),
+    silent_hooks: z.boolean(),
     cell: z.enum([...CELL_STATUSES, "gone"]),
     state: z.string(),
     agent: z.string().nullable(),

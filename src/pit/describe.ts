@@ -95,6 +95,21 @@ export function nextAction(
   }
 }
 
+/** What follows when the hooks of an agent do not run; nothing when they do. */
+export function describeHooks({
+  silent_hooks: isSilent,
+  record,
+}: {
+  readonly silent_hooks: boolean;
+  readonly record: MissionRecord | null;
+}): string[] {
+  const agent = record?.life?.conversation?.adapter;
+  if (!isSilent || agent === undefined) return [];
+  return [
+    `hooks of ${agent} do not run, so a call that is cut off is known only if the conversation shows it; see: lazarus doctor`,
+  ];
+}
+
 /** The next commands when a mission's cell is gone: restore it, or start over when nothing was saved. */
 export function commandsForMissingCell(mission: string, hasCheckpoint: boolean): string[] {
   return hasCheckpoint

@@ -20,6 +20,7 @@ import { posixSupport } from "../platform/posix.ts";
 import { readRunPositions } from "../run/store/positions.ts";
 import { openVault } from "../snapshot/vault/vault.ts";
 import type { ReadContext } from "./context.ts";
+import { areHooksSilent } from "./conversation/silent-hooks.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
 import { readEffectFacts } from "./effect-facts.ts";
 import { createInactiveLookup } from "./inactive.ts";
@@ -39,6 +40,8 @@ export interface MissionView {
   readonly worktree_state: WorktreeState;
   /** The agent's working directory if no checkpoint holds its files; null if one does. */
   readonly unprotected: string | null;
+  /** The last life has hooks of ours, but they do not run. */
+  readonly silent_hooks: boolean;
   readonly cell: CellStatus | "gone";
   readonly state: AgentState;
   readonly agent: string | null;
@@ -128,6 +131,7 @@ function view(
     worktree: worktreeOf(root),
     worktree_state: worktreeState(root),
     unprotected: findUnprotected(config, mission, record?.cwd ?? null),
+    silent_hooks: record !== undefined && areHooksSilent(config, record),
     cell: cell ?? "gone",
     state,
     agent: record?.agent ?? null,

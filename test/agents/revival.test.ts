@@ -1,13 +1,14 @@
 // Revival of agent CLIs, with a fake one per adapter: after a death the conversation continues where it stopped, and nothing is
 // done twice. Most faults are the same for every agent and are tried with one.
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readSession } from "../../src/agents/session.ts";
 import { openHistory } from "../../src/effects/history.ts";
 import { unknownEffects } from "../../src/effects/notes.ts";
 import { reviveMission } from "../../src/pit/actions.ts";
+import { viewMission } from "../../src/pit/view.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
@@ -121,6 +122,34 @@ function transcriptOf(book: Book): string {
   const names = readdirSync(project, { recursive: true, encoding: "utf8" });
   return join(project, names.find((name) => name.endsWith(`${sessionOf(book)}.jsonl`))!);
 }
+
+describe("hooks", () => {
+  const view = ({ mission }: Book) => viewMission(world.context, mission)!;
+  const SILENT = "hooks of codex do not run";
+
+  it("that the agent does not trust cost nothing but their reports, and status and why say so", async () => {
+    const { book, record } = await killAt("2:effect", "codex", "untrusted", { FAKE_HASH: "more" });
+    expect(existsSync(join(world.directory, "home/run/agents/untrusted/hooks.jsonl"))).toBe(false);
+    expect(record.end?.open_calls).toMatchObject([{ command: expect.stringContaining("echo 2 >>") }]);
+    expect(view(book).silent_hooks).toBe(true);
+    expect(book.why()).toContain(SILENT);
+    await book.revive();
+    await book.finish();
+    expectNothingTwice(book, "codex");
+  });
+
+  it("that report are not called silent, and neither are those of a life without an answer", async () => {
+    const { book } = await killAt("2:effect", "codex", "trusted");
+    expect(view(book).silent_hooks).toBe(false);
+    expect(book.why()).not.toContain(SILENT);
+    const early = world.book("codex", "no-answer", { FAKE_PAUSE: "1:response", FAKE_HASH: "more" });
+    await early.start();
+    await early.paused();
+    expect(view(early).silent_hooks).toBe(false);
+    end(recordedPid(world, early.mission));
+    await early.ended();
+  });
+});
 
 describe("a failure of the provider", () => {
   it("529: is retried without being counted, without stepping back, for as long as it takes", async () => {

@@ -114,6 +114,7 @@ function render(death: Death, record: MissionRecord, nowMs: number, preview?: Re
     worktree: "/m/tidy-inbox/worktree",
     worktree_state: "in-cell",
     unprotected: null,
+    silent_hooks: false,
     live: null,
     cell: death.gone ? "gone" : "healthy",
     state: stateOf(record, false),

@@ -1,6 +1,12 @@
 // The post-mortem of a life: how the agent ended, evidence for the cause, what was decided and why, and what to type
 // next. Pure: a view in, lines out.
-import { commandsForMissingCell, describeEnd, formatDuration, hasFailedCheckpoint } from "../describe.ts";
+import {
+  commandsForMissingCell,
+  describeEnd,
+  describeHooks,
+  formatDuration,
+  hasFailedCheckpoint,
+} from "../describe.ts";
 import { unansweredCalls } from "../record/conversation.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
@@ -70,6 +76,7 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
     facts: [
       describeLife(record, nowMs),
       ...describeNote(record),
+      ...describeHooks(view),
       // Older traces are those of an earlier life.
       ...(activeMs && activeMs >= (record.life?.started_ms ?? 0)
         ? [`last activity ${formatDuration(nowMs - activeMs)} ago`]
@@ -178,7 +185,7 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
     lines.push(
       `${scene.waived === "by-user" ? "checkpoint skipped, as you asked" : "checkpoint failed"}: ${scene.error}`,
     );
-  lines.push(...describeCalls(end));
+  lines.push(...describeCalls(end), ...describeHooks(view));
   const { revivals_today: revivals } = view;
   if (revivals > 0) lines.push(`revived ${revivals} time${revivals === 1 ? "" : "s"} in the last 24 hours`);
   if (stepsBack > 0)

@@ -10,6 +10,8 @@ export interface LifeConversation {
   readonly how: "start" | "resume" | "restart";
   /** Of the conversation when this life began, to tell what is this life's own. */
   readonly turn: number;
+  /** This life was started with hooks of ours. */
+  readonly hooks?: true;
 }
 
 export const CALL_OUTCOMES = ["done", "not-done", "unknown"] as const;

@@ -23,6 +23,7 @@ import type { PitContext } from "../context.ts";
 import { commandWith, type KnownAgent, knownAgent, placeOf } from "../conversation/known-agent.ts";
 import { newestSession, readPosition } from "../conversation/life-report.ts";
 import { claimSession, currentSession, findSessionOwner } from "../conversation/session-claim.ts";
+import type { LifeConversation } from "../record/conversation.ts";
 import type { MissionRecord } from "../record/record.ts";
 import type { Prepared } from "./start-agent.ts";
 
@@ -47,8 +48,11 @@ export async function startConversation(
   // A session that the user continues already has turns.
   const before = session === null ? null : readPosition(adapter, place, session);
   return {
-    ...withHooks(context, record, { agent, place, added }, adapter.start(line.args, session)),
-    conversation: { adapter: adapter.name, session, how: "start", turn: before?.turn ?? 0 },
+    ...withHooks(context, record, { agent, place, added }, adapter.start(line.args, session), {
+      session,
+      how: "start",
+      turn: before?.turn ?? 0,
+    }),
   };
 }
 
@@ -92,8 +96,7 @@ async function continueCopy(
   if (args === null) return undefined;
   await claim(context, record, agent, session, epoch);
   return {
-    ...withHooks(context, record, started, args),
-    conversation: { adapter: adapter.name, session, how: "resume", turn: position?.turn ?? 0 },
+    ...withHooks(context, record, started, args, { session, how: "resume", turn: position?.turn ?? 0 }),
     note: `continued the conversation that the mission was made with, at turn ${position?.turn ?? 0}`,
   };
 }
@@ -188,13 +191,11 @@ export async function continueConversation(
   await claim(context, record, agent, session, epoch);
   const args = resumed ?? adapter.restart(line.args, session, note);
   return {
-    ...withHooks(context, record, plan, args),
-    conversation: {
-      adapter: adapter.name,
+    ...withHooks(context, record, plan, args, {
       session,
       how: resumed === null ? "restart" : "resume",
       turn: resumed === null ? 0 : (position?.turn ?? 0),
-    },
+    }),
     note:
       resumed === null
         ? `started over with a new conversation of ${adapter.name}: ${problem ?? "it cannot be resumed"}`
@@ -231,7 +232,9 @@ function withHooks(
   { mission }: Pick<MissionRecord, "mission">,
   { agent, place, added }: Pick<ResumePlan, "agent" | "place" | "added">,
   args: readonly string[],
-): Pick<Prepared, "command" | "env"> {
+  begun: Omit<LifeConversation, "adapter" | "hooks">,
+): Pick<Prepared, "command" | "env" | "conversation"> {
+  const conversation = { adapter: agent.adapter.name, ...begun };
   const { directory } = agentPaths(config, mission as MissionId);
   writePlace(machine, directory, place);
   // A restore may have removed it.
@@ -241,7 +244,8 @@ function withHooks(
       join(cellPaths(config, parseMissionId(mission)).root, "state", agent.adapter.name),
     );
   const { perRun } = agent.adapter.hooks;
-  if (perRun === null || program === undefined) return { command: commandWith(agent, args), env: added };
+  if (perRun === null || program === undefined)
+    return { command: commandWith(agent, args), env: added, conversation };
   const hooks = join(directory, "hooks");
   const setup = perRun([...program, "hook", agent.adapter.name], hooks, place.env);
   for (const { name, text } of setup.files) {
@@ -251,5 +255,9 @@ function withHooks(
   // Hooks that the user has installed as well stay silent, if this run passes any.
   const isPassed = setup.args.length > 0 || Object.keys(setup.env).length > 0;
   const env = { ...added, ...setup.env, ...(isPassed && { LAZARUS_HOOKS: "run" }) };
-  return { command: commandWith(agent, setup.args, args), env };
+  return {
+    command: commandWith(agent, setup.args, args),
+    env,
+    conversation: { ...conversation, ...(isPassed && { hooks: true }) },
+  };
 }

@@ -66,8 +66,8 @@ function read(all: readonly JsonObject[]): Message[] {
   });
 }
 
-/** `-c hooks.Event=[…]`, if `-c hooks.state={…}` trusts exactly this definition. */
-function hooks(args: readonly string[]): Readonly<Record<string, Hook[]>> {
+/** `-c hooks.Event=[…]`, if `-c hooks.state={…}` trusts exactly this definition. FAKE_HASH: a version that hashes more. */
+function hooks(args: readonly string[], { env }: Place): Readonly<Record<string, Hook[]>> {
   const settings = optionValues(args, "-c", "--config");
   const state = settings.find((each) => each.startsWith("hooks.state=")) ?? "";
   const found: Record<string, Hook[]> = {};
@@ -81,7 +81,7 @@ function hooks(args: readonly string[]): Readonly<Record<string, Hook[]>> {
     const command = JSON.parse(quoted) as string;
     const name = event.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
     const definition = { async: false, command, timeout: Number(timeout), type: "command" };
-    const identity = JSON.stringify({ event_name: name, hooks: [definition] });
+    const identity = JSON.stringify({ event_name: name, hooks: [definition] }) + (env.FAKE_HASH ?? "");
     const hash = createHash("sha256").update(identity).digest("hex");
     if (state.includes(`"/<session-flags>/config.toml:${name}:0:0"={trusted_hash="sha256:${hash}"}`))
       found[event] = [{ command }];
