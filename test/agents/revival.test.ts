@@ -222,7 +222,9 @@ describe("a session", () => {
     await book.revive();
     expect((await book.finish()).end?.kind).toBe("departure");
     expect(sessionOf(book)).not.toBe(before);
-    expect(book.why()).toContain(`started over with a new conversation of claude: claude does not know`);
+    expect(book.why()).toContain(
+      `started over with a new conversation of claude: claude does not have the session`,
+    );
   });
 
   it("that the user names and the CLI does not have is not replaced without asking", async () => {
