@@ -21,7 +21,7 @@ import { OpenTree } from "../model/open-tree.ts";
 import { isTooLong, systemPath } from "../model/path-bytes.ts";
 import type { FileToMake } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
-import { detectCapabilities, makeSpecial, setMetadata } from "./make-path.ts";
+import { detectCapabilities, finishDirectory, makeSpecial, setMetadata } from "./make-path.ts";
 import { makeAllFiles } from "./pool.ts";
 import { ancestors, type Scope } from "./scope.ts";
 import type { Source } from "./source.ts";
@@ -141,7 +141,9 @@ async function fill(source: Source, options: FillOptions, resumed: boolean): Pro
   // The top directory last: removing the marker changes its time.
   for (const entry of directories.toReversed()) {
     if (entry.path === ".") rmSync(join(directory, MARKER), { force: true });
-    setMetadata(entry.path === "." ? directory : tree.at(entry.path), entry, capabilities, flaws);
+    // An earlier attempt may have made the directory and set a mode that keeps this user out.
+    const set = resumed || entry.path === "." ? setMetadata : finishDirectory;
+    set(entry.path === "." ? directory : tree.at(entry.path), entry, capabilities, flaws);
   }
   rmSync(join(directory, MARKER), { force: true });
   crashPoint("snapshot.restore.to-done");

@@ -16,6 +16,7 @@ import {
   writeSync,
 } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
+import { createStat, statOpen } from "../../platform/file-stat.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
 import { changeMode } from "../model/open-tree.ts";
@@ -128,6 +129,27 @@ export function setMetadata(path: string, entry: Entry, capabilities: Capabiliti
     attempt(flaws, entry, "mode", () => changeMode(target, entry.mode));
   }
   setTime(target, entry, capabilities);
+}
+
+const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** Reused: a thread finishes one directory at a time. */
+const made = createStat();
+
+/** The same for a directory that this process has just made, through one descriptor: half the time of lookups by path. */
+export function finishDirectory(path: string, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): void {
+  const target = systemPath(path);
+  const fd = openSync(target, OPEN_DIRECTORY);
+  try {
+    const { uid, gid } = statOpen(fd, made);
+    if (uid !== entry.uid || gid !== entry.gid)
+      attempt(flaws, entry, ownerOf(entry), () => fchownSync(fd, entry.uid, entry.gid));
+    if (entry.xattrs !== undefined || capabilities.posix?.hasXattrs(fd))
+      setXattrs(target, entry, capabilities, flaws);
+    attempt(flaws, entry, "mode", () => fchmodSync(fd, entry.mode));
+    setTime(target, entry, capabilities, fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 function ownerOf({ uid, gid }: Entry): string {
