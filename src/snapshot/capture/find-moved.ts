@@ -29,8 +29,10 @@ export interface SettleInput {
 
 /** What moved, as the flaws that the checkpoint has if it is published like this. */
 export function findMoved(input: SettleInput): Flaw[] {
-  if (!hasSigns(input)) return [];
   const { root, rows, survey } = input;
+  // A first walk has read every directory: looking for signs would take the stat of each twice.
+  const isFirst = survey.rows.totals.directories === 0;
+  if (!isFirst && !hasSigns(input)) return [];
   using tree = new OpenTree(root);
   const seen: Seen = { tree, strangers: [], gone: new Map() };
   for (const path of rows.directories()) {
