@@ -10,6 +10,6 @@ it("docs/faults.md names only existing test files, and every kill loop", () => {
   const named = [...text.matchAll(/\b(?:test|src)\/[\w./-]+\w/g)].map(([path]) => path);
   expect(named.length).toBeGreaterThan(40);
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
-  for (const loop of ["checkpoint", "restore", "import", "prune", "rest"])
+  for (const loop of ["checkpoint", "restore", "import", "prune", "export-repair-pin"])
     expect(named).toContain(`test/crash/${loop}.test.ts`);
 });

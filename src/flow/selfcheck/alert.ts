@@ -67,7 +67,7 @@ async function alertTargets(
   for (const target of TARGETS) {
     const address = targets[target];
     if (address === undefined) continue;
-    const { news, remember } = chooseNews(report, before[target] ?? {});
+    const { news, remember } = chooseNewFindings(report, before[target] ?? {});
     if (news.length > 0) {
       const problem = await send(workspace, report, { target, address }, new Set(news));
       if (problem !== undefined) {
@@ -85,7 +85,7 @@ async function alertTargets(
 }
 
 /** Which findings are new since the last alert, and what to record once they are sent. Pure. */
-export function chooseNews(
+export function chooseNewFindings(
   report: SelfcheckReport,
   sent: SentFindings,
 ): { news: string[]; remember: SentFindings } {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { HookEvent, Position } from "../../agents/adapter.ts";
 import { findAdapter } from "../../agents/adapters.ts";
 import { summarizeHooks } from "../../agents/hook-lines.ts";
-import { callsInFlight, saidFinished } from "./life-report.ts";
+import { callsInFlight, reportedFinished } from "./life-report.ts";
 
 const finished: Position = { turn: 3, last: null, open: [], isFinished: true, damagedLines: 0 };
 const call = { id: null, tool: "sh", summary: "git push", command: "git push" };
@@ -12,7 +12,7 @@ function said(name: string, exitCode: number | null, events: readonly HookEvent[
   const invocation = { isHeadless: true, prompt: "x", session: null, isUtility: false };
   const agent = { adapter: findAdapter(name)!, line: { prefix: [], program: name, args: [] }, invocation };
   const hooks = summarizeHooks(events.map((event, at_ms) => ({ at_ms, epoch: 1, ...event })));
-  return saidFinished({ agent, hooks, position: finished }, turnBefore, exitCode);
+  return reportedFinished({ agent, hooks, position: finished }, turnBefore, exitCode);
 }
 
 test("has finished if a hook reports the end of a turn, but not with an open call or a failure", () => {

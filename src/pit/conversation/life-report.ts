@@ -80,7 +80,7 @@ function rowsOf(adapter: Adapter, session: string, { path }: SessionFile): strin
 }
 
 /** The agent reported in this life that it is done. The transcript alone does not prove it: it may be that of an earlier life. */
-export function saidFinished(
+export function reportedFinished(
   { agent, hooks, position }: Pick<LifeReport, "agent" | "hooks" | "position">,
   turnBefore: number,
   exitCode: number | null,

@@ -65,7 +65,7 @@ const TAIL_LINES_KEPT = 10;
 const FINGERPRINT_LINES = 3;
 
 /** Only then does its output explain the end: all other lives were ended by a signal, a stall or the user. */
-export function failedOnItsOwn(record: MissionRecord, exit: Exit | undefined): boolean {
+export function exitedWithFailure(record: MissionRecord, exit: Exit | undefined): boolean {
   const killedByPit = record.stalled !== null && record.stalled.epoch === record.life?.epoch;
   return (
     exit !== undefined &&
@@ -133,7 +133,7 @@ function hasFinished(exitCode: number | null, report: AgentReport | undefined): 
 
 /** What the agent's own hook says comes before its output, which may only add the time of a reset. */
 function findWords({ record, exit, search, report, nowMs }: EndFacts): Words | undefined {
-  const found = failedOnItsOwn(record, exit) ? search.words : undefined;
+  const found = exitedWithFailure(record, exit) ? search.words : undefined;
   const reported = record.wish === "running" ? report?.failure : undefined;
   if (reported == null) return found;
   const namesReset = parseReset(reported.message, nowMs) !== undefined;

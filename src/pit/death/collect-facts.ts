@@ -8,14 +8,14 @@ import { parseMissionId } from "../../cell/mission-id.ts";
 import { openHistory } from "../../effects/history.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { type KnownAgent, knownAgent } from "../conversation/known-agent.ts";
-import { callsInFlight, readLifeReport, saidFinished } from "../conversation/life-report.ts";
+import { callsInFlight, readLifeReport, reportedFinished } from "../conversation/life-report.ts";
 import { agentLog } from "../paths.ts";
 import { countOomKills, findOomLine } from "../processes/oom.ts";
 import type { LifeConversation } from "../record/conversation.ts";
 import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { agentName } from "../start/revive.ts";
-import { type AgentReport, classifyEnd, type EndFacts, failedOnItsOwn } from "./classify-end.ts";
+import { type AgentReport, classifyEnd, type EndFacts, exitedWithFailure } from "./classify-end.ts";
 import { describeCalls } from "./cut-off-calls.ts";
 import { readLogTail } from "./log-tail.ts";
 import { type Pattern, type Search, searchPatterns } from "./match-patterns.ts";
@@ -74,7 +74,7 @@ export async function collectFacts(
     orphans,
     lastSignMs: Math.max(modifiedMs(log), modifiedMs(cell.heartbeatFile)),
     logTail,
-    search: failedOnItsOwn(record, exit)
+    search: exitedWithFailure(record, exit)
       ? await searchPatterns(logTail, patternsOf(context, record, settings))
       : NO_SEARCH,
     report,
@@ -127,7 +127,7 @@ async function readReport(
   const isUnknown = resumed !== null && (await saysUnknownSession(agent.adapter, exit?.exitCode, logTail));
   return {
     isHeadless: agent.invocation.isHeadless,
-    isFinished: saidFinished(report, conversation?.turn ?? 0, exit?.exitCode ?? null),
+    isFinished: reportedFinished(report, conversation?.turn ?? 0, exit?.exitCode ?? null),
     hasTurns: (position?.turn ?? 0) > 0,
     exitZeroMeansFinished: agent.adapter.exitZeroMeansFinished,
     failure: hooks.failure,

@@ -23,7 +23,7 @@ export function keeperStep({ isStopped, elapsedMs, leftoverGraceMs }: FinishingK
 }
 
 /** Call it repeatedly until the keeper has ended. */
-export function urgeKeeper(
+export function applyKeeperStep(
   processes: Processes,
   { keeper }: Life,
   times: Omit<FinishingKeeper, "isStopped">,
@@ -43,7 +43,7 @@ export async function finishKeeper(context: PitContext, record: MissionRecord): 
   const leftoverGraceMs = context.settings(record).leftoverGraceSeconds * 1000;
   const startMs = clock.monotonicMs();
   while (isKeeperAlive(processes, config, mission)) {
-    urgeKeeper(processes, life, { elapsedMs: clock.monotonicMs() - startMs, leftoverGraceMs });
+    applyKeeperStep(processes, life, { elapsedMs: clock.monotonicMs() - startMs, leftoverGraceMs });
     await clock.sleep(POLL_MS);
   }
   return true;

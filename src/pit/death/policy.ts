@@ -218,7 +218,7 @@ function stepBackOrRetry(situation: Situation, atMs: number): Decision {
   const { limits, nowMs, crashCheckpoint } = situation;
   const waitMs = atMs - nowMs;
   const backoffReason = waitMs === 0 ? "no backoff" : `backoff of ${seconds(waitMs)}`;
-  const { count, sinceMs } = alikeInARow(situation.recentCrashes);
+  const { count, sinceMs } = countSimilarCrashes(situation.recentCrashes);
   const isShort = nowMs - sinceMs < limits.stepBackAfterMs && !situation.isIdle;
   if (count < limits.alikeCrashesPerStep || isShort)
     return { action: "revive", atMs, stepBackTo: null, reason: backoffReason };
@@ -268,7 +268,7 @@ function backoff(stepsMs: readonly number[], attempt: number, chance: number): n
 }
 
 /** How many of the latest crashes are similar, and when the first of them was. */
-function alikeInARow(crashes: Situation["recentCrashes"]): {
+function countSimilarCrashes(crashes: Situation["recentCrashes"]): {
   readonly count: number;
   readonly sinceMs: number;
 } {

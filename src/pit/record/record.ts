@@ -255,11 +255,11 @@ export function beginLife(record: MissionRecord, life: RecordedLife): MissionRec
 
 /** Whether the end before the newest life was caused by something that passes on its own. */
 function wasRetry({ end }: MissionRecord): boolean {
-  return end !== null && passesByItself(end);
+  return end !== null && isTransient(end);
 }
 
 /** The failure is the provider's or the network's, so it counts neither as a crash nor toward a limit. */
-export function passesByItself(end: Pick<RecordedEnd, "class">): boolean {
+export function isTransient(end: Pick<RecordedEnd, "class">): boolean {
   return end.class === "quota" || end.class === "overload";
 }
 
@@ -270,7 +270,7 @@ export function endLife(record: MissionRecord, end: RecordedEnd, healthyMs: numb
   if (end.evidence.some(({ kind }) => kind === "never-started"))
     return { ...record, end, attempt: Math.max(0, record.attempt - (wasRetry(record) ? 0 : 1)) };
   const before = end.at_ms - startedMs >= healthyMs ? resetBackoff(record) : record;
-  if (passesByItself(end)) return { ...before, end, retries: before.retries + 1 };
+  if (isTransient(end)) return { ...before, end, retries: before.retries + 1 };
   const deaths = wasExpected(record, end)
     ? before.deaths
     : [...before.deaths, { fingerprint: end.fingerprint, at_ms: end.at_ms }].slice(-DEATHS_KEPT);

@@ -6,7 +6,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { keepReserve } from "../../platform/reserve.ts";
 import type { ServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
-import { urgeKeeper } from "../death/finish-keeper.ts";
+import { applyKeeperStep } from "../death/finish-keeper.ts";
 import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
 import {
@@ -165,7 +165,7 @@ function urgeKeepers({ context, watchList, settings }: Supervisor, monotonicMs: 
   for (const { mission, life, exitedMs } of watchList.all()) {
     if (exitedMs === undefined) continue;
     const leftoverGraceMs = settings.get(mission, monotonicMs)?.leftoverGraceMs ?? 0;
-    urgeKeeper(context.machine.processes, life, { elapsedMs: monotonicMs - exitedMs, leftoverGraceMs });
+    applyKeeperStep(context.machine.processes, life, { elapsedMs: monotonicMs - exitedMs, leftoverGraceMs });
   }
 }
 

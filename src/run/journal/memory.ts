@@ -15,7 +15,7 @@ import type {
   WaitRow,
 } from "./journal.ts";
 import { createMemoryQueues } from "./memory-queues.ts";
-import { unprovable } from "./refusal.ts";
+import { missingResponses } from "./refusal.ts";
 
 interface Run {
   head: HeadRow;
@@ -331,6 +331,6 @@ function applyPrune(runs: Map<string, Run>, plan: JournalPrunePlan): void {
     if (found === step) continue;
     runs.clear();
     for (const [id, run] of before) runs.set(id, run);
-    throw unprovable(runId, found, step);
+    throw missingResponses(runId, found, step);
   }
 }

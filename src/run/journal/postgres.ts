@@ -29,7 +29,7 @@ import { claimQueued, type Run, takeRate } from "./postgres-queue.ts";
 import { entryArrays, headValues, toHead, writeArrays } from "./postgres-rows.ts";
 import { PG_JOURNAL_SQL } from "./postgres-schema.ts";
 import type { QueueSettings } from "./queue.ts";
-import { claimedMeanwhile, unprovable } from "./refusal.ts";
+import { claimedDuringPrune, missingResponses } from "./refusal.ts";
 import { createWriteBatches } from "./write-batch.ts";
 
 type Name = keyof typeof PG_JOURNAL_SQL;
@@ -300,7 +300,7 @@ async function prune(
   await run("lockRuns");
   const plan = decide((await run("lineage")).rows);
   for (const { runId, epoch } of [...plan.stub, ...plan.remove])
-    if ((await lockHead(run, runId))?.epoch !== epoch) throw claimedMeanwhile(runId);
+    if ((await lockHead(run, runId))?.epoch !== epoch) throw claimedDuringPrune(runId);
   for (const { runId, keepStep } of plan.stub) {
     await run("removeEntriesAbove", runId, keepStep);
     for (const name of ["removeWaits", "removeInbox", "removeParts", "makeStub"] as const)
@@ -314,7 +314,7 @@ async function prune(
   }
   for (const { runId, step } of plan.prove) {
     const [{ n }]: [{ n: number }] = (await run("countResponses", runId)).rows as never;
-    if (n !== step) throw unprovable(runId, n, step);
+    if (n !== step) throw missingResponses(runId, n, step);
   }
   return plan;
 }

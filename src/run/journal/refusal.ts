@@ -4,7 +4,7 @@ import type { Lease } from "../model/types.ts";
 import type { JournalVerdict } from "./journal.ts";
 
 /** A prune that would make a kept run unreadable. Throwing it rolls the prune back. */
-export function unprovable(runId: string, found: number, steps: number): LazarusError {
+export function missingResponses(runId: string, found: number, steps: number): LazarusError {
   return new LazarusError(
     "RUN_DAMAGED",
     `run ${runId} would have ${found} of its ${steps} responses; nothing was pruned`,
@@ -13,7 +13,7 @@ export function unprovable(runId: string, found: number, steps: number): Lazarus
 }
 
 /** A run that was claimed or decided on since a plan saw it. Throwing it rolls the prune back. */
-export function claimedMeanwhile(runId: string): LazarusError {
+export function claimedDuringPrune(runId: string): LazarusError {
   return new LazarusError("RUN_BUSY", `run ${runId} was claimed while it was pruned; nothing was pruned`, {
     hint: "run the same command again",
     details: { runId },

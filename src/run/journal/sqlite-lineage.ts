@@ -1,6 +1,6 @@
 // Entries of a run and its ancestors in SQLite, and the prune that keeps what forks share.
 import type { JournalPrunePlan, Lineage, StoredEntry } from "./journal.ts";
-import { unprovable } from "./refusal.ts";
+import { missingResponses } from "./refusal.ts";
 import { findHead, type Statements, toEntry } from "./sqlite-rows.ts";
 
 interface Segment {
@@ -60,7 +60,7 @@ export function applyPrune(
     const found = segmentsOf(sql, runId).reduce((sum, { key, above, upTo }) => {
       return sum + Number(sql("countResponses").get({ key, above, upTo })?.n);
     }, 0);
-    if (found !== step) throw unprovable(runId, found, step);
+    if (found !== step) throw missingResponses(runId, found, step);
   }
   return plan;
 }

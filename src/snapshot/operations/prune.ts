@@ -15,7 +15,7 @@ import type { MissionContext } from "../mission-context.ts";
 import { WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
-import { staysForLong } from "../vault/live-retention.ts";
+import { isLongLived } from "../vault/live-retention.ts";
 import { putManifest, readCheckpoint } from "../vault/manifest.ts";
 import { retain, type SizedBlob } from "../vault/retention.ts";
 import type { Vault } from "../vault/vault.ts";
@@ -92,7 +92,7 @@ function storeManifests({ vault, machine }: MissionContext): void {
   const nowMs = machine.clock.nowMs();
   const refs = vault.list();
   const stored = refs.map((ref) => {
-    if (!ref.isRecord || !staysForLong(ref, nowMs)) return ref;
+    if (!ref.isRecord || !isLongLived(ref, nowMs)) return ref;
     return withManifest(vault, ref);
   });
   crashPoint("snapshot.prune.manifests-stored");

@@ -29,7 +29,7 @@ export function isLive(ref: CheckpointRef): boolean {
 }
 
 /** Whether a live point has outlived the hour in which all are kept, or was marked: most others are soon removed. */
-export function staysForLong(ref: CheckpointRef, nowMs: number): boolean {
+export function isLongLived(ref: CheckpointRef, nowMs: number): boolean {
   const isMarked = ref.pinned || ref.message !== null || ref.provenAtMs !== null;
   return isMarked || nowMs - ref.createdAtMs > HOUR_MS;
 }

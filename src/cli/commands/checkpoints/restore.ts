@@ -103,7 +103,7 @@ export const command = defineCommand({
       context.say(
         `the previous state is saved as ${safety.id}; to undo: lazarus undo ${missionContext.mission}`,
       );
-    else sayFurtherBack(context, missionContext, target);
+    else suggestOlderCheckpoint(context, missionContext, target);
     return exit;
   },
 });
@@ -124,12 +124,12 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
   sayFlaws(context, NOT_SAVED, result.notSaved);
   if (!isEmptyPlan({ changes }))
     context.say(`nothing was changed; to restore: lazarus restore ${missionContext.mission} ${target.id}`);
-  else sayFurtherBack(context, missionContext, target);
+  else suggestOlderCheckpoint(context, missionContext, target);
   return 0;
 }
 
 /** The newest checkpoint may be a live point that already contains the unwanted change. */
-function sayFurtherBack(context: CliContext, { mission }: CliMission, target: CheckpointRef): void {
+function suggestOlderCheckpoint(context: CliContext, { mission }: CliMission, target: CheckpointRef): void {
   if (target.reason === "live")
     context.say(
       `this is a live point, saved automatically; to go further back: lazarus restore ${mission} 10m; to choose: lazarus checkpoints ${mission} --all`,

@@ -31,7 +31,9 @@ export const command = defineCommand({
     const { thread, caller, queue, priority, wakeMs, cancelMs } = summary;
     const around = { thread, caller, queue, priority, wakeMs, cancelMs, waits, inbox, children, totalUsage };
     context.emit("run/1", plainJson({ ...record, ...around }) as object, () =>
-      [render(record, options.full, context.paint), renderAround(view, options.full, context.paint)].join(""),
+      [render(record, options.full, context.paint), renderRelated(view, options.full, context.paint)].join(
+        "",
+      ),
     );
     for (const line of nextSteps(record, view)) context.say(line.replaceAll("STORE", sameStore(options)));
     return 0;
@@ -61,7 +63,7 @@ function nextSteps({ head, effects }: RunRecord, { waits }: RunView): string[] {
 }
 
 /** Lines about queue, waits, inbox and child runs; empty when there is nothing. */
-function renderAround(
+function renderRelated(
   { summary, waits, inbox, children, totalUsage }: RunView,
   full: boolean,
   paint: Painter,

@@ -100,7 +100,7 @@ it("every crash point of the snapshot module is in a kill loop", () => {
     "restore-outside.test.ts": ["protect"],
     "prune.test.ts": ["prune"],
     "import.test.ts": ["import"],
-    "rest.test.ts": ["export", "repair"],
+    "export-repair-pin.test.ts": ["export", "repair"],
   };
   const known = Object.values(loops).flat();
   const left = withPrefix("snapshot.").filter((name) => !known.includes(name.split(".")[1]!));
