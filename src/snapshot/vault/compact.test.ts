@@ -59,8 +59,20 @@ describe("planCompaction", () => {
     const { changed, rewritten, mostLayers } = simulate(1e9, new Array(1000).fill(10), LIVE_CHAIN_LIMITS);
     expect(rewritten / changed).toBeLessThanOrEqual(1.1);
     expect(mostLayers).toBeLessThan(LIVE_CHAIN_LIMITS.maxLayers);
-    expect(planCompaction([100, ...new Array(10).fill(20)], LIVE_CHAIN_LIMITS)).toBe(undefined);
-    expect(planCompaction([100, ...new Array(11).fill(20)], LIVE_CHAIN_LIMITS)).toBe(0);
+    const [base, delta] = [100 << 20, 20 << 20];
+    expect(planCompaction([base, ...new Array(10).fill(delta)], LIVE_CHAIN_LIMITS)).toBe(undefined);
+    expect(planCompaction([base, ...new Array(11).fill(delta)], LIVE_CHAIN_LIMITS)).toBe(0);
+  });
+
+  it("starts no new base for live points of a small cell, and still keeps the chain short", () => {
+    const { changed, rewritten, mostLayers } = simulate(1000, new Array(1000).fill(10), LIVE_CHAIN_LIMITS);
+    expect(rewritten / changed).toBeLessThanOrEqual(1.1);
+    expect(mostLayers).toBeLessThan(LIVE_CHAIN_LIMITS.maxLayers);
+    const { minDeltaBytes } = LIVE_CHAIN_LIMITS;
+    expect(planCompaction([1000, ...new Array(8).fill(minDeltaBytes / 8)], LIVE_CHAIN_LIMITS)).toBe(
+      undefined,
+    );
+    expect(planCompaction([1000, ...new Array(8).fill(minDeltaBytes / 8 + 1)], LIVE_CHAIN_LIMITS)).toBe(0);
   });
 
   it("stays within base + 2 × changes over the first 100 small checkpoints", () => {

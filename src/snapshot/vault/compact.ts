@@ -16,17 +16,20 @@ import type { TocEntry } from "./toc-row.ts";
 
 export interface ChainLimits {
   readonly maxLayers: number;
-  /** All layers are merged when the deltas exceed this multiple of the base. */
+  /** All layers are merged into a new base when the deltas exceed this multiple of the base, */
   readonly maxDeltas: number;
+  /** and this many bytes: below that, a new base costs more than it can ever free. */
+  readonly minDeltaBytes: number;
 }
 
 /** Chosen by simulation: 100 equal checkpoints write 1.69 times their size (1.9 with a limit of 32), 1,000 write 2.58 (2.86). */
-export const CHAIN_LIMITS: ChainLimits = { maxLayers: 36, maxDeltas: 0.5 };
+export const CHAIN_LIMITS: ChainLimits = { maxLayers: 36, maxDeltas: 0.5, minDeltaBytes: 0 };
 /**
  * Live points are many and small, and their records do not repeat the list of layers: 1,000 equal points write 1.8 times
- * their size. What a merge writes stays until the points before it are removed, so a new base waits longer.
+ * their size. What a merge writes stays until the points before it are removed, so a new base waits longer; in a small cell it
+ * waits for the next ordinary checkpoint.
  */
-export const LIVE_CHAIN_LIMITS: ChainLimits = { maxLayers: 48, maxDeltas: 2 };
+export const LIVE_CHAIN_LIMITS: ChainLimits = { maxLayers: 48, maxDeltas: 2, minDeltaBytes: 16 << 20 };
 const MIN_MERGED = 8;
 const MIN_FREED = 4;
 const MERGED_MEMBER_BYTES = 1 << 20;
@@ -34,11 +37,12 @@ const MERGED_MEMBER_BYTES = 1 << 20;
 /** From which layer on to merge; undefined when the chain is fine. Sizes are of layers, lowest first. */
 export function planCompaction(
   sizes: readonly number[],
-  { maxLayers, maxDeltas }: ChainLimits = CHAIN_LIMITS,
+  { maxLayers, maxDeltas, minDeltaBytes }: ChainLimits = CHAIN_LIMITS,
 ): number | undefined {
   const [base = 0, ...deltas] = sizes;
   const total = deltas.reduce((sum, size) => sum + size, 0);
-  if (deltas.length > 1 && total > base * maxDeltas && deltas.length >= MIN_MERGED) return 0;
+  const isOutgrown = total > base * maxDeltas && total > minDeltaBytes;
+  if (isOutgrown && deltas.length >= MIN_MERGED) return 0;
   if (sizes.length < maxLayers) return undefined;
   // The newest layers whose merging frees many places for few bytes. The power was chosen by simulation: over 1,000
   // checkpoints of equal, mixed, spiky and heavy-tailed sizes no byte is rewritten more than 1.9 times.
