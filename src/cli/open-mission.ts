@@ -6,6 +6,7 @@ import { agentDirectory } from "../cell/fence.ts";
 import { unknownMission } from "../cell/known-missions.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
+import { inTransaction } from "../platform/sqlite.ts";
 import { VERSION } from "../platform/version.ts";
 import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints.ts";
 import { openRegistry } from "../registry/registry.ts";
@@ -33,7 +34,7 @@ export function openCliMission(context: CliContext, mission: MissionId): CliMiss
 function updateRegistry(context: CliContext, work: Parameters<MissionContext["record"]>[0]): void {
   try {
     using registry = openRegistry(context.machine, context.config.config.registry_file);
-    work(registry);
+    inTransaction(registry.database, () => work(registry));
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     context.warn(`the registry was not written: ${message}; try: lazarus registry rebuild`);

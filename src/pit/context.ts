@@ -14,8 +14,15 @@ import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { withReserve } from "../platform/reserve.ts";
-import { type EventChannels, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
-import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
+import { inTransaction } from "../platform/sqlite.ts";
+import {
+  type Event,
+  type EventChannels,
+  type NewEvent,
+  openRegistry,
+  type Registry,
+} from "../registry/registry.ts";
+import { type MissionContext, openMissionContext, type RegistryWriter } from "../snapshot/mission-context.ts";
 import { createSlots, type Slots } from "../snapshot/slots.ts";
 import { applyCell } from "./narrow.ts";
 import { reserveFile } from "./paths.ts";
@@ -116,15 +123,18 @@ export function openPitContext(options: PitContextOptions): PitContext {
   const record: MissionContext["record"] = (work) => {
     const opened = openOnce();
     if (opened === undefined) return;
+    const appended: Event[] = [];
+    const writer: RegistryWriter = {
+      database: opened.database,
+      append(event) {
+        const recorded = opened.append(event);
+        appended.push(recorded);
+        return recorded;
+      },
+    };
     try {
-      work({
-        database: opened.database,
-        append(event) {
-          const recorded = opened.append(event);
-          events.emit("event", recorded);
-          return recorded;
-        },
-      });
+      inTransaction(opened.database, () => work(writer));
+      for (const event of appended) events.emit("event", event);
     } catch (error) {
       warnOnce(`cannot write to the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
     }

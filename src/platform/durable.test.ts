@@ -1,7 +1,16 @@
 // Durable writes on a real file system and on failing ones. Power loss is in durable-power-loss.test.ts, SIGKILL of a
 // real process in test/crash/.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -163,6 +172,23 @@ describe("makeDirectory", () => {
     expect([bits("a"), bits("a/b"), bits("a/b/c")]).toEqual([0o700, 0o700, 0o700]);
     makeDirectory(systemDisk, at("shared"), 0o755);
     expect(bits("shared")).toBe(0o755);
+  });
+
+  it("syncs an existing directory once, and again when another process has made it anew", () => {
+    makeDirectory(systemDisk, at("a"));
+    const disk = createFaultyDisk(systemDisk);
+    const syncs = () => {
+      const before = disk.calls.length;
+      makeDirectory(disk, at("a"));
+      return disk.calls.slice(before).filter(({ method }) => method === "fsyncDirectory").length;
+    };
+    expect(syncs()).toBeGreaterThan(0);
+    expect(syncs()).toBe(0);
+    // Not removed: its inode number could be used again at once.
+    renameSync(at("a"), at("b"));
+    mkdirSync(at("a"));
+    expect(syncs()).toBeGreaterThan(0);
+    expect(syncs()).toBe(0);
   });
 
   it("accepts a directory whose parent this user may not open", () => {

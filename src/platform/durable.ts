@@ -2,7 +2,7 @@
 // temporary file next to the target → fsync → rename (or link) → fsync of the directory. A reader sees the old content
 // or the new, never a part of it. A killed writer leaves at most one temporary file, whose name contains the writer's
 // pid, so that `sweepTemporaries` can recognize it as orphaned.
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { crashPoint } from "./crash-point.ts";
 import type { Disk } from "./disk.ts";
@@ -18,6 +18,11 @@ export interface ReplaceOptions extends WriteOptions {
   beforeRename?(): void;
 }
 
+export interface PlaceOptions extends ReplaceOptions {
+  /** The content is of no use after a reboot: it is not synced. */
+  readonly isHint?: boolean;
+}
+
 const PRIVATE_FILE = 0o600;
 const PRIVATE_DIRECTORY = 0o700;
 const TEMPORARY = /^\.(.+)\.(\d+)\.\d+\.tmp$/;
@@ -31,6 +36,18 @@ export function replaceFile(
   data: string | Uint8Array,
   options: ReplaceOptions = {},
 ): void {
+  placeFile(disk, path, data, options);
+  disk.fsyncDirectory(dirname(path));
+  crashPoint("durable.replace.directory-synced");
+}
+
+/** `replaceFile` for one of several files: durable once the caller has synced their directory, for all of them. */
+export function placeFile(
+  disk: Disk,
+  path: string,
+  data: string | Uint8Array,
+  options: PlaceOptions = {},
+): void {
   const temporary = writeTemporary(disk, path, data, options);
   try {
     options.beforeRename?.();
@@ -40,8 +57,6 @@ export function replaceFile(
     throw error;
   }
   crashPoint("durable.replace.renamed");
-  disk.fsyncDirectory(dirname(path));
-  crashPoint("durable.replace.directory-synced");
 }
 
 /** Creates `path` with its content unless it exists. Returns whether this call created it. */
@@ -105,9 +120,33 @@ export function appendLine(disk: Disk, path: string, line: string, options: Writ
 /**
  * Creates `path` and its missing parents. Returns whether this call created `path` itself. Nothing is created in a
  * directory whose own entry is not durable yet, so a directory with content is durable up to the root, however many
- * callers were killed: only the last component of `path` ever has to be synced.
+ * callers were killed: only the last component of `path` ever has to be synced, and only once per process.
  */
 export function makeDirectory(disk: Disk, path: string, mode: number = PRIVATE_DIRECTORY): boolean {
+  const known = synced.get(disk) ?? new Map<string, string>();
+  synced.set(disk, known);
+  const found = identityOf(path);
+  if (found !== undefined && known.get(path) === found) return false;
+  const isNew = makeDurableDirectory(disk, path, mode);
+  known.set(path, identityOf(path) ?? NO_DIRECTORY);
+  return isNew;
+}
+
+/** Directories that this process has made durable: their paths, and which directory that was. */
+const synced = new WeakMap<Disk, Map<string, string>>();
+const NO_DIRECTORY = "";
+
+/** Another one for a directory that was removed and made again. */
+function identityOf(path: string): string | undefined {
+  try {
+    const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
+    return `${dev} ${ino} ${birthtimeNs}`;
+  } catch {
+    return undefined;
+  }
+}
+
+function makeDurableDirectory(disk: Disk, path: string, mode: number): boolean {
   const parent = dirname(path);
   syncEarlierChanges(disk, dirname(parent));
   try {
@@ -163,7 +202,7 @@ export function cancelPendingWrites(disk: Disk, path: string): void {
   }
 }
 
-function writeTemporary(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions): string {
+function writeTemporary(disk: Disk, path: string, data: string | Uint8Array, options: PlaceOptions): string {
   const bytes = typeof data === "string" ? Buffer.from(data) : data;
   const { temporary, fd } = createTemporary(disk, path, options.mode ?? PRIVATE_FILE);
   crashPoint("durable.temporary.created");
@@ -171,7 +210,7 @@ function writeTemporary(disk: Disk, path: string, data: string | Uint8Array, opt
     try {
       disk.write(fd, bytes);
       crashPoint("durable.temporary.written");
-      disk.fsync(fd);
+      if (!options.isHint) disk.fsync(fd);
     } finally {
       disk.close(fd);
     }

@@ -43,7 +43,7 @@ const UPSERT = `
     manifest = excluded.manifest, files = excluded.files, bytes = excluded.bytes, degraded = excluded.degraded,
     pinned = excluded.pinned, proven_ms = excluded.proven_ms, config = excluded.config`;
 
-/** Inserts or updates one row. Durable at return. */
+/** Inserts or updates one row. */
 export function indexCheckpoint(registry: Pick<Registry, "database">, row: CheckpointRow): void {
   registry.database.prepare(UPSERT).run(toStored(row));
 }
@@ -56,9 +56,7 @@ export function forgetCheckpoints(
 ): void {
   if (ids.length === 0) return;
   const remove = registry.database.prepare("DELETE FROM checkpoint WHERE mission = ? AND id = ?");
-  inTransaction(registry.database, () => {
-    for (const id of ids) remove.run(mission, id);
-  });
+  for (const id of ids) remove.run(mission, id);
 }
 
 /** Replaces all rows of a mission. */

@@ -38,7 +38,10 @@ export interface MissionContext {
   readonly onProgress: (progress: Progress) => void;
   /** The part of the caller's environment that git sees. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Runs `work` on the registry. Never throws: the registry is a cache, and a failed write is reported, not fatal. */
+  /**
+   * Runs `work` on the registry, in one transaction. Never throws: the registry is a cache, and a failed write is reported,
+   * not fatal.
+   */
   readonly record: (work: (registry: RegistryWriter) => void) => void;
   /** What is known about an agent CLI, by the name that session.json gives. */
   readonly findAdapter: (name: string) => Adapter | undefined;

@@ -1,16 +1,18 @@
 // Live points in the vault: small records instead of manifests, which behave like every other checkpoint.
 import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
+import { systemDisk } from "../../src/platform/disk.ts";
 import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
 import { setPin } from "../../src/snapshot/operations/pin.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeIndex } from "../../src/snapshot/vault/index-json.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { repairIndex } from "../../src/snapshot/vault/repair-index.ts";
+import { createFaultyDisk } from "../../src/testing/faulty-disk.ts";
 import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree, vaultFiles } from "./lab.ts";
 
 const LIVE = { reason: "live", git: "deferred", onlyIfChanged: true } as const;
@@ -58,6 +60,30 @@ describe("a live point", () => {
       await lab.checkpoint(LIVE);
     }
     expect((bytes() - before - changed) / points).toBeLessThanOrEqual(4096);
+  });
+
+  it("syncs its layer, its record, then their names, then the index, and nothing else", async () => {
+    const disk = createFaultyDisk(systemDisk);
+    using lab = createLab({ machine: { disk } });
+    await lab.checkpoint();
+    change(lab, 0);
+    await lab.checkpoint(LIVE);
+    change(lab, 1);
+    const before = disk.calls.length;
+    await lab.checkpoint(LIVE);
+    const synced = disk.calls
+      .slice(before)
+      .filter(({ method }) => method === "fsync" || method === "fsyncDirectory")
+      .map(({ path }) =>
+        relative(lab.context.vault.root, path).replace(/\.[0-9a-f]{64}\..*\.tmp$/, "record"),
+      );
+    expect(synced).toEqual([
+      "lazarus/scratch/layer",
+      "blobs/sha256/record",
+      "blobs/sha256",
+      expect.stringMatching(/^\.index\.json\..*\.tmp$/),
+      "",
+    ]);
   });
 
   it("is restored exactly, through merged layers and chains of records", async () => {

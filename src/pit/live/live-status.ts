@@ -1,9 +1,9 @@
 // What the pit tells other processes about live protection: one small file per mission, outside the cell. It is a hint for
-// `status` and valid only while the pit that wrote it runs.
+// `status` and valid only while the pit that wrote it runs, so it is replaced as a whole but not made durable.
 import { dirname, join } from "node:path";
 import type { Config } from "../../cell/config.ts";
-import { makeDirectory, removeFile } from "../../platform/durable.ts";
-import { readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import { makeDirectory, placeFile, removeFile } from "../../platform/durable.ts";
+import { formatJson, readJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 
 /** How a mission is protected while it works. */
@@ -32,7 +32,7 @@ export function writeLiveStatus(
 ): void {
   const file = statusFile(config, mission);
   makeDirectory(machine.disk, dirname(file));
-  writeJsonFile(machine.disk, file, status);
+  placeFile(machine.disk, file, formatJson(status), { isHint: true });
 }
 
 /** The mission is no longer protected. */

@@ -203,7 +203,6 @@ async function captureFork(
   // Of a blob that was set aside, only the parts that this checkpoint needs are known to be intact: all is stored again.
   if (blobs.every(context.vault.has)) {
     for (const digest of new Set(blobs)) shareBlob(context.vault, fork.vault, digest);
-    fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.ref.manifest)));
     crashPoint("snapshot.fork.blobs-shared");
     fork.vault.publish([seedOf(checkpoint.ref, context.mission)]);
     crashPoint("snapshot.fork.seeded");

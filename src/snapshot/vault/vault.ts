@@ -1,13 +1,13 @@
 // A vault: one OCI image layout per mission. A checkpoint exists if and only if index.json names it, and everything it
-// needs was durable before that (INV-2). Blobs are written to a temporary file, synced and renamed to their digest; reads
-// verify the digest. A damaged blob is set aside, so that nothing is built on it and its intact parts can still be read.
+// needs was durable before that (INV-2). Blobs are written to a temporary file, synced and renamed to their digest;
+// publishing syncs their names, then replaces the index. Reads verify the digest. A damaged blob is set aside, so that nothing is built on it and its intact parts can still be read.
 // Everything outside `lazarus/` is standard OCI.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { Disk } from "../../platform/disk.ts";
-import { createFile, makeDirectory, replaceFile } from "../../platform/durable.ts";
+import { createFile, makeDirectory, placeFile, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { acquireLock, type Lock } from "../../platform/lock.ts";
 import type { Machine } from "../../platform/machine.ts";
@@ -31,11 +31,11 @@ export interface Vault {
   keepReserve(): void;
   /** All checkpoints, oldest first. A vault that does not exist has none; one without its index is damaged. */
   list(): CheckpointRef[];
-  /** Replaces the index: the only write that creates or removes checkpoints. */
+  /** Makes the names of all blobs durable, then replaces the index: the only write that creates or removes checkpoints. */
   publish(refs: readonly CheckpointRef[]): void;
-  /** Success means that the content is stored, not that this call stored it. */
+  /** Success means that the content is stored, not that this call stored it; its name is durable once it is published. */
   put(bytes: Uint8Array): { digest: string; size: number };
-  /** Moves a synced file from scratch to the blob of that digest. */
+  /** Moves a synced file from scratch to the blob of that digest; its name is durable once it is published. */
   adopt(file: string, digest: string): void;
   /** The bytes of a blob, verified against its digest. */
   read(digest: string): Buffer;
@@ -109,7 +109,11 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
     publish(refs) {
       const text = encodeIndex(refs);
       crashPoint("snapshot.publish.before-index");
-      writing(() => replaceFile(machine.disk, indexFile, text));
+      writing(() => {
+        machine.disk.fsyncDirectory(blobDirectory);
+        crashPoint("snapshot.publish.blobs-synced");
+        replaceFile(machine.disk, indexFile, text);
+      });
       rememberIndex(indexFile, text, refs);
       crashPoint("snapshot.publish.after-index");
     },
@@ -118,15 +122,12 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       const path = blobPath(digest);
       writing(() => {
         // A blob with this name may be damaged, so its content is compared.
-        if (!existsSync(path) || !readFileSync(path).equals(bytes)) replaceFile(machine.disk, path, bytes);
+        if (!existsSync(path) || !readFileSync(path).equals(bytes)) placeFile(machine.disk, path, bytes);
       });
       return { digest, size: bytes.length };
     },
     adopt(file, digest) {
-      writing(() => {
-        machine.disk.rename(file, blobPath(digest));
-        machine.disk.fsyncDirectory(blobDirectory);
-      });
+      writing(() => machine.disk.rename(file, blobPath(digest)));
     },
     read(digest) {
       return readBlob(blobPath(digest), digest, root, mission);
