@@ -32,6 +32,8 @@ export interface BenchOptions {
   /** `--files N`, `--points N`: override the bench's size, for a short run. */
   readonly files?: number | undefined;
   readonly points?: number | undefined;
+  /** `--kills N`: how often everything is killed. */
+  readonly kills?: number | undefined;
 }
 
 /** Every `*.bench.ts` exports one of these as `bench`. */

@@ -1,7 +1,7 @@
-// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT,…] [--large] [--files N] [--points N]`: runs
-// bench/<name>.bench.ts, or all of them, and prints a table. --write stores it in docs/bench/<name>.md with the command that
+// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT,…] [--large] [--files N] [--points N] [--kills N]`:
+// runs bench/<name>.bench.ts, or all of them, and prints a table. --write stores it in docs/bench/<name>.md with the command that
 // made it; --only runs the contests whose names contain one of the texts, and writes nothing; --large adds measurements that
-// take many minutes; --files and --points make some smaller. Lists missed goals at the end and exits 1 if there are any.
+// take many minutes; --files, --points and --kills change the size of some. Lists missed goals at the end and exits 1 if there are any.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { type Bench, compete, formatScores, isMet, type Score } from "./harness.
 const BENCH = import.meta.dirname;
 const ROOT = join(BENCH, "..");
 const SUFFIX = ".bench.ts";
+const SIZES = ["files", "points", "kills"] as const;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -22,6 +23,7 @@ const { values, positionals } = parseArgs({
     only: { type: "string" },
     files: { type: "string" },
     points: { type: "string" },
+    kills: { type: "string" },
   },
 });
 const known = readdirSync(BENCH)
@@ -70,7 +72,8 @@ function isWanted(name: string): boolean {
 async function runBench(name: string, bench: Bench): Promise<Score[]> {
   const directory = join(BENCH, ".work", `${name}-${process.pid}`);
   mkdirSync(directory, { recursive: true });
-  const sizes = { large: values.large, rounds, files: sizeOf(values.files), points: sizeOf(values.points) };
+  const [files, points, kills] = SIZES.map((size) => sizeOf(values[size]));
+  const sizes = { large: values.large, rounds, files, points, kills };
   try {
     const scores: Score[] = [];
     for (const contest of await bench.prepare(directory, sizes)) {
@@ -94,10 +97,7 @@ function formatNotes(bench: Bench): string {
 }
 
 function sizeFlags(): string {
-  const { files, points } = values;
-  return (
-    (files === undefined ? "" : ` --files ${files}`) + (points === undefined ? "" : ` --points ${points}`)
-  );
+  return SIZES.map((size) => (values[size] === undefined ? "" : ` --${size} ${values[size]}`)).join("");
 }
 
 function writeDocument(name: string, bench: Bench, scores: readonly Score[]): void {

@@ -1,9 +1,12 @@
 // A pit with protected missions in its own home: agents that sleep while the bench works in their cells.
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { addressPath, tokenPath } from "../../src/http/caller.ts";
 import { openPitContext, type PitContext } from "../../src/pit/context.ts";
 import { startMission } from "../../src/pit/start-mission.ts";
 import { stopMission } from "../../src/pit/stop.ts";
@@ -22,12 +25,18 @@ export interface PitWorld extends AsyncDisposable {
   protect(mission: string): Promise<void>;
   /** Waits until the pit has noticed and saved a change: from then on the mission is watched. */
   watched(mission: string): Promise<void>;
+  /** One of the pit's metrics. */
+  metric(name: string): Promise<number>;
 }
 
 /** `launcher` is the program that is measured. */
-export async function openPitWorld(home: string, launcher: string): Promise<PitWorld> {
+export async function openPitWorld(
+  home: string,
+  launcher: string,
+  settings: Readonly<Record<string, unknown>> = {},
+): Promise<PitWorld> {
   mkdirSync(home, { recursive: true });
-  const pit = { checkpoint_at_shutdown: false };
+  const pit = { checkpoint_at_shutdown: false, ...settings };
   writeFileSync(join(home, "config.json"), JSON.stringify({ pit, retention: { auto: false } }));
   const env = { HOME: home, LAZARUS_HOME: home, PATH: process.env.PATH ?? "" };
   const context = openPitContext({
@@ -92,6 +101,20 @@ class RunningPit implements PitWorld {
       if (performance.now() > until) throw new Error(`no live point of ${mission}`);
       await pause(50);
     }
+  }
+
+  async metric(name: string): Promise<number> {
+    const { run_dir: runDir } = this.context.config;
+    const { socket: socketPath } = JSON.parse(readFileSync(addressPath(runDir), "utf8"));
+    const headers = { authorization: `Bearer ${readFileSync(tokenPath(runDir), "utf8").trim()}` };
+    const metrics = await new Promise<string>((resolve, reject) => {
+      request({ socketPath, path: "/metrics", headers }, (response) => text(response).then(resolve, reject))
+        .on("error", reject)
+        .end();
+    });
+    const value = new RegExp(`^${name} (\\S+)$`, "m").exec(metrics)?.[1];
+    if (value === undefined) throw new Error(`the pit reports no ${name}: ${metrics.slice(0, 200)}`);
+    return Number(value);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
 // What protection costs others: an agent's own work in a cell that is watched and in one that is not, and the pit's memory and
 // CPU time.
-import { mkdirSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { median, runProgram, type Trial } from "../harness.ts";
 import { buildSmallFiles } from "../snapshot/small-files.ts";
@@ -22,7 +22,7 @@ interface Work {
   run(worktree: string): void;
 }
 
-export function ownWork(stage: Stage, note: (line: string) => void): Trial {
+export function ownWork(stage: Stage, note: (line: string) => void, rounds = ROUNDS): Trial {
   const name = "an agent's own work, protected";
   return {
     name,
@@ -41,13 +41,13 @@ export function ownWork(stage: Stage, note: (line: string) => void): Trial {
           goal: 1.2,
           run: (worktree) => runProgram("tar", ["-C", worktree, "-xf", archive]),
         },
-        { name: "a build (tsc of src/platform)", goal: 1.05, run: (worktree) => compile(worktree) },
+        ...projectBuild(stage, note),
       ];
       note("Protected work includes what the pit does at the same time; the other cell is not known to it.");
       const rows = [];
       for (const work of works) {
         const times = { protected: [] as number[], plain: [] as number[] };
-        for (let round = -1; round < ROUNDS; round += 1) {
+        for (let round = -1; round < rounds; round += 1) {
           for (const mission of round % 2 === 0 ? ["protected", "plain"] : ["plain", "protected"]) {
             const worktree = join(pit.cell(mission), "worktree", "work");
             rmSync(worktree, { recursive: true, force: true });
@@ -66,7 +66,7 @@ export function ownWork(stage: Stage, note: (line: string) => void): Trial {
             work.name,
             { name: "protected", value: median(times.protected) },
             { name: "unprotected", value: median(times.plain) },
-            { goal: work.goal, rounds: ROUNDS },
+            { goal: work.goal, rounds },
           ),
           ratio: median(ratios),
         });
@@ -76,16 +76,46 @@ export function ownWork(stage: Stage, note: (line: string) => void): Trial {
   };
 }
 
-function compile(worktree: string): void {
-  const options =
-    "--noEmit false --allowImportingTsExtensions false --rewriteRelativeImportExtensions --outDir";
-  runProgram(join(ROOT, "node_modules", ".bin", "tsc"), [
-    "-p",
-    join(ROOT, "bench", "live", "build.tsconfig.json"),
-    ...options.split(" "),
-    worktree,
-  ]);
+/** `npm ci` and `tsc` of this project. The first run fills a cache of packages; without a package registry there is no row. */
+function projectBuild(stage: Stage, note: (line: string) => void): Work[] {
+  const project = join(stage.work, "project");
+  mkdirSync(project);
+  for (const name of ["package.json", "package-lock.json", "tsconfig.json", "src"])
+    cpSync(join(ROOT, name), join(project, name), { recursive: true });
+  writeFileSync(join(project, "build.json"), JSON.stringify(BUILD));
+  const cache = join(stage.work, "npm-cache");
+  const install = ["ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--cache", cache];
+  const run = (worktree: string) => {
+    cpSync(project, worktree, { recursive: true });
+    runProgram("npm", install, { cwd: worktree });
+    runProgram(join(worktree, "node_modules", ".bin", "tsc"), ["-p", "build.json"], { cwd: worktree });
+  };
+  const first = join(stage.work, "first-build");
+  mkdirSync(first);
+  try {
+    run(first);
+  } catch (error) {
+    note(`\`npm ci\` of this project failed, so its row is missing: ${String(error).slice(0, 200)}`);
+    return [];
+  } finally {
+    rmSync(first, { recursive: true, force: true });
+  }
+  return [{ name: "npm ci and tsc of this project", goal: 1.05, run }];
 }
+
+const BUILD = {
+  extends: "./tsconfig.json",
+  compilerOptions: {
+    noEmit: false,
+    allowImportingTsExtensions: false,
+    rewriteRelativeImportExtensions: true,
+    incremental: false,
+    rootDir: "src",
+    outDir: "out",
+  },
+  include: ["src/**/*.ts"],
+  exclude: ["src/**/*.test.ts"],
+};
 
 export function pitMemory(stage: Stage, files: number): Trial {
   const name = `pit memory for ${files.toLocaleString("en")} watched files`;

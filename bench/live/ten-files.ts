@@ -13,7 +13,7 @@ import { openPitWorld } from "./pit-world.ts";
 const MISSION = "ten";
 const ROUNDS = 9;
 const LIMIT_MS = 50;
-const LIVE = { reason: "live", git: "deferred", onlyIfChanged: true } as const;
+export const LIVE = { reason: "live", git: "deferred", onlyIfChanged: true } as const;
 
 export function tenFiles(stage: Stage, files: number, note: (line: string) => void): Trial {
   const name = `ten changed files of ${files.toLocaleString("en")}`;
@@ -28,7 +28,7 @@ export function tenFiles(stage: Stage, files: number, note: (line: string) => vo
 }
 
 /** Appends a line to ten files; returns their paths in the cell. */
-function createEditor(cell: string, files: number): () => string[] {
+export function createEditor(cell: string, files: number): () => string[] {
   const paths = Array.from({ length: 10 }, (_, i) => smallFilePath(Math.floor(((i + 0.5) * files) / 10)));
   let edits = 0;
   return () => {

@@ -99,7 +99,9 @@ export async function capture(
     // Before the files are read: a transcript that is older than they are never describes work that they lack.
     const conversation = await stageConversation(context, (file, copy) => backupDatabase(file, copy));
     crashPoint("snapshot.capture.conversation-copied");
-    using opened = openBaseline(context, { isRepeated: options.reason === "live" });
+    // Only a process that takes one checkpoint after another knows what changed.
+    const isRepeated = options.reason === "live" || options.dirty !== undefined;
+    using opened = openBaseline(context, { isRepeated });
     const { baseline, collected } = await collectWithStore(context, options, opened, identity);
     const { stored, rows } = collected;
     const passed = passGate(context, { ...stored, below: baseline.rows, rows });
