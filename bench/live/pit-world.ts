@@ -83,7 +83,7 @@ class RunningPit implements PitWorld {
     await startMission(this.context, {
       mission,
       agent: "sleep",
-      command: ["sleep", "100000"],
+      command: ["sleep", "3600"],
       cwd: null,
       env: {},
       revive: "no",
