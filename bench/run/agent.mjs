@@ -1,4 +1,4 @@
-// What every contender runs: an agent of ten steps, of which each but the last calls a tool once. Its model answers at once and
+// What every contender runs: an agent of ten steps, each of which but the last calls a tool once. Its model answers immediately and
 // keeps nothing, so that the loop of the SDK and the record of it are all there is to measure.
 import { isStepCount, jsonSchema, ToolLoopAgent, tool } from "ai";
 

@@ -5,7 +5,7 @@ import { createAgent } from "./agent.mjs";
 import { measure } from "./measure.mjs";
 
 const [, , connection, count] = process.argv;
-// DBOS does not look for secrets either.
+// DBOS does not search for secrets either.
 await using store = await openPostgresRunStore(connection, { keepSecrets: true });
 const agent = durable(createAgent(), { store, effects: { work: "idempotent" }, recover: false });
 await measure(Number(count), async () => (await agent.generate({ prompt: "go" })).text);

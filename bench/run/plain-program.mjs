@@ -1,4 +1,4 @@
-// The runs of lazarus-program.mjs without any record of them: what the SDK's own loop costs.
+// The runs of lazarus-program.mjs without any recording: what the SDK's own loop costs.
 import { createAgent } from "./agent.mjs";
 import { measure } from "./measure.mjs";
 

@@ -42,7 +42,7 @@ const report = (response: unknown, id: string) =>
 const lines = () => readHookLines(directory, 3);
 const call = (id: string) => ({ id, tool: "Bash", summary: "make", command: "make" });
 
-it("records the end of the call, readable by the user alone", () => {
+it("records the end of the call, readable only by the user", () => {
   const before = Date.now();
   expect(end(report({ stdout: "ok" }, "toolu_01-a"))).toBeUndefined();
   expect(lines()).toMatchObject([{ kind: "tool-end", call: { id: "toolu_01-a" } }]);

@@ -6,7 +6,7 @@ import { systemErrorCode } from "../platform/errors.ts";
 export interface Terminal {
   /** Data on stdout. Bytes are output of another program, passed through unchanged. */
   out(text: string | Uint8Array): void;
-  /** Messages on stderr; dropped when nobody reads them any more, so that they never decide how a command ends. */
+  /** Messages on stderr; dropped when it is closed, so that they never change how a command ends. */
   err(text: string | Uint8Array): void;
   readonly isInteractive: boolean;
   readonly outIsTerminal: boolean;

@@ -40,7 +40,7 @@ export interface MissionView {
   readonly worktree_state: WorktreeState;
   /** The agent's working directory if no checkpoint holds its files; null if one does. */
   readonly unprotected: string | null;
-  /** The last life has hooks of ours, but they do not run. */
+  /** The last life was started with our hooks, but they do not run. */
   readonly silent_hooks: boolean;
   readonly cell: CellStatus | "gone";
   readonly state: AgentState;

@@ -1,4 +1,4 @@
-// The part of the conformance suite of journals that is about waiting: answers, messages, cancels, and whom they wake.
+// The part of the conformance suite of journals that is about waiting: answers, messages, cancels, and which runs they wake.
 import { deepEqual, equal } from "node:assert/strict";
 import type { WaitRow } from "../run/journal/journal.ts";
 import { entryRow, headRow, journalWrite, type Test } from "./journal-rows.ts";
@@ -78,7 +78,7 @@ function declareAnswers(test: Test): void {
 }
 
 function declareWakes(test: Test): void {
-  test("a run that waits is due at once if something came for it while it ran", async (journal) => {
+  test("a run that waits is due immediately if something came for it while it ran", async (journal) => {
     await journal.insert(headRow("r"), []);
     await journal.send("r", { ...message, name: "stop" });
     await journal.write(journalWrite("r", 1, [entryRow(1, "response")], { head: { step: 1 } }));

@@ -127,7 +127,7 @@ describe("hooks", () => {
   const view = ({ mission }: Book) => viewMission(world.context, mission)!;
   const SILENT = "hooks of codex do not run";
 
-  it("that the agent does not trust cost nothing but their reports, and status and why say so", async () => {
+  it("that the agent does not trust are reported by status and why, and the conversation still works", async () => {
     const { book, record } = await killAt("2:effect", "codex", "untrusted", { FAKE_HASH: "more" });
     expect(existsSync(join(world.directory, "home/run/agents/untrusted/hooks.jsonl"))).toBe(false);
     expect(record.end?.open_calls).toMatchObject([{ command: expect.stringContaining("echo 2 >>") }]);
@@ -138,7 +138,7 @@ describe("hooks", () => {
     expectNothingTwice(book, "codex");
   });
 
-  it("that report are not called silent, and neither are those of a life without an answer", async () => {
+  it("that report do not count as silent, and neither do those of a life without a response", async () => {
     const { book } = await killAt("2:effect", "codex", "trusted");
     expect(view(book).silent_hooks).toBe(false);
     expect(book.why()).not.toContain(SILENT);

@@ -168,7 +168,7 @@ test("values that JSON lacks are shown, as text and as JSON", async () => {
   expect(JSON.stringify(transcript)).toContain('{"balances":{"bob":"7"},"seen":["a"]}');
 });
 
-test("a fork's id is checked, and hints name the store", async () => {
+test("the id of a fork is validated, and hints name the store", async () => {
   await worker(() => "ok").generate({ prompt: "pay", runId: "r1" });
   const path = join(home, "missions", "m1", "state", "runs.db");
   for (const id of ["", "../x", "a.b", "-x"]) {

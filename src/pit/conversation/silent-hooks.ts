@@ -1,4 +1,4 @@
-// Whether the hooks that a life was started with do not run: its model has answered, and none has reported. A CLI does not say
+// Whether the hooks that a life was started with are not being run: its model has responded, but no hook has reported. A CLI does not say
 // so: Codex skips hooks whose hash it computes differently, and a policy of the user can disable them. The conversation is
 // still saved and resumed; only calls that its transcript does not show are lost. Writes nothing.
 import { findAdapter } from "../../agents/adapters.ts";

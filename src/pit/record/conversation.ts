@@ -10,7 +10,7 @@ export interface LifeConversation {
   readonly how: "start" | "resume" | "restart";
   /** Of the conversation when this life began, to tell what is this life's own. */
   readonly turn: number;
-  /** This life was started with hooks of ours. */
+  /** This life was started with our hooks. */
   readonly hooks?: true;
 }
 

@@ -1,5 +1,5 @@
 // Child runs: what a tool starts with a durable agent, a durable call or an executor. The id of a child is the effect of its call
-// and its position there, so that a repeated call finds it. While a child waits, its call waits, too: the run gives up its
+// and its position there, so that a repeated call finds it. While a child waits, its call also waits: the run releases its
 // lease, and what wakes the child wakes the runs above it.
 import { LazarusError } from "../../platform/errors.ts";
 import { findHead, type RunLog } from "../log/run-log.ts";
@@ -29,7 +29,7 @@ export function generateChild<T>(
   });
 }
 
-/** The same for a run that is streamed. When it waits, the call of the tool does not end, whatever it read of the stream. */
+/** The same for a run that is streamed. When it waits, the call of the tool does not end, even if it has read the stream. */
 export async function streamChild<T extends { readonly outcome: Promise<RunOutcome> }>(
   log: RunLog,
   runId: string | undefined,
@@ -43,7 +43,7 @@ export async function streamChild<T extends { readonly outcome: Promise<RunOutco
     if (isAsleep(session) && child !== undefined) return { result: undefined, wakeMs: wakeOf(session) };
     const result = await work(session, child !== undefined);
     opened.resolve(result);
-    // Outside a tool, nobody waits for it here.
+    // Outside a tool, no call waits for it here.
     if (child !== undefined) await result.outcome.catch(() => {});
     return { result: undefined, wakeMs: wakeOf(session) };
   });
@@ -76,10 +76,10 @@ export async function asChild<T>(
   });
 }
 
-/** How soon a call looks again at a child that another process executes, or whose store cannot wake it. */
+/** How soon a call checks again on a child that another process executes, or whose store cannot wake it. */
 const LOOK_MS = 10_000;
 
-/** When to look again at a child whose call threw; undefined when it has ended. */
+/** When to check again on a child whose call threw; undefined when it has ended. */
 async function wakeAfter(log: RunLog, id: string, error: unknown): Promise<number | null | undefined> {
   if (error instanceof RunSuspended) return error.wakeMs;
   if (!(error instanceof LazarusError)) return undefined;

@@ -60,8 +60,8 @@ export async function follow(
 }
 
 /**
- * The result of a call of the loop for a tool that streams a child run, which expects one message: its UI streams contain the
- * earlier calls, too.
+ * The result of a call of the loop for a tool that streams a child run and expects one message: its UI streams contain the
+ * earlier calls too.
  */
 export async function withEarlierCalls(
   loop: Loop,

@@ -71,7 +71,7 @@ export class LiveRun {
   onReplay: ((step: number, wasSame: boolean) => void) | undefined;
   /** False once its record is closed. */
   isOpen = true;
-  /** Set when it waits for time, a message or a human. */
+  /** Set when it waits for a time, a message or a human. */
   paused: { readonly wakeMs: number | null } | undefined;
   readonly warnings: string[] = [];
   /** Tool calls in progress, and those that are suspended. */

@@ -91,7 +91,7 @@ export async function openRun(
     if (run.queue === null) return await beginSession(log, run, input, kind);
     await enqueueRun(log, run, [inputEntry(input)]);
   } catch (error) {
-    // Another call has begun it at the same time, or the id was used by a run that is gone.
+    // Another call has started it at the same time, or the id was used by a run that is gone.
     const taken = isTaken(error) ? await loadRun(log, runId) : undefined;
     if (taken === undefined) throw error;
     return continueCalled(log, kind, taken, input, child);
@@ -117,7 +117,7 @@ async function continueCalled(
 ): Promise<Session> {
   const { id, parentRunId } = known.head;
   const isSame = hasInput(known, input);
-  // Children that begin in another order would get each other's results.
+  // Children that start in another order would get each other's results.
   if (!isSame && child !== undefined) return park(child.parent, `its child run ${id} had another input`);
   if (!isSame) {
     throw new LazarusError("RUN_ID_TAKEN", `run ${id} has another input`, {

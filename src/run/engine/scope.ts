@@ -149,7 +149,7 @@ export async function step<T>(
   const value = (old?.value ?? {}) as EffectValue;
   if (old?.state === "done") return value.output as T;
   if (old?.state === "failed") throw value.thrown ?? new Error(value.error);
-  // After a resume they may begin in another order, and each would get the other's result.
+  // After a resume they may start in another order, and each would get the other's result.
   if ([...scope.busy].some((busy) => isStep(busy) && busy.name === name && !within.includes(busy)))
     throw sameName(name);
   // A step that waited with its call is `prepared` again.

@@ -227,7 +227,7 @@ export async function closeSession(
   run.isOpen = false;
   const error = ending.kind === "threw" ? ending.error : null;
   const outcome = decideOutcome(ending, runId);
-  // Before anything else: a tool that streams this run looks at it.
+  // Before anything else: a tool that streams this run reads it.
   if (error instanceof RunSuspended) run.paused = { wakeMs: error.wakeMs };
   else if (outcome.status === "needs-human") run.paused = { wakeMs: null };
   else if (error === null && waits.length > 0) run.paused = { wakeMs: earliest(waits) };
@@ -253,7 +253,7 @@ export async function closeSession(
   }
 }
 
-/** How a run that somebody else executes, or did, has ended or paused. */
+/** How a run that another process executes, or did, has ended or paused. */
 async function followedOutcome(run: LiveRun, ending: Ending): Promise<RunOutcome> {
   const { log, id: runId } = run;
   const head = await findHead(log, runId);

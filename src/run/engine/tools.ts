@@ -245,7 +245,7 @@ function scopeOf(
   return { scope, left: left.promise };
 }
 
-/** Notes that a call has ended; never resolves if a child that it streamed waits, because then the call waits, too. */
+/** Notes that a call has ended; never resolves if a child that it streamed waits, because then the call also waits. */
 async function untilEnded<T>(scope: Scope, work: Promise<T>, isEnd: (value: T) => boolean): Promise<T> {
   const end = async () => {
     if (scope.state !== "ended" && streamsWaitingChild(scope)) await never();

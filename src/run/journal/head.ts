@@ -26,7 +26,7 @@ export function verdictOf(
 
 /**
  * The head after the write. A completed step or a release proves that the run does not kill its owner. `wakeMs` of a running
- * run says that something came for it since it was claimed: if it waits now, it is due at once.
+ * run says that something came for it since it was claimed: if it waits now, it is due immediately.
  */
 export function nextHead<Head extends HeadRow>(head: Head, write: JournalWrite): Head {
   const isReleased = write.leaseUntilMs === 0;

@@ -118,7 +118,7 @@ const ENTRY_VALUES = `e.step, e.kind, e.call, e.state, e.attempts, e.due_ms, e.d
 
 /**
  * The head changes of a batch; a null value leaves the column, a flag distinguishes null from absent where null has a meaning. The
- * keys are looked up first: the planner does not know how long the arrays are, and would compare every write with every open run.
+ * keys are looked up first: the planner does not know the length of the arrays, and would compare every write with every open run.
  */
 const WRITES = `
     WITH w AS MATERIALIZED (

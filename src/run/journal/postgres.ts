@@ -41,7 +41,7 @@ type KeyedHead = HeadRow & { readonly key: number };
 
 /** More in flight does not help on one server; fewer leaves it idle while a reply is on its way. */
 const BATCHES_UNDER_WAY = 2;
-/** What waits for a batch goes on at the same time: larger ones stall the event loop for longer than they save commits. */
+/** Everything that waited for a batch continues at the same time: larger batches stall the event loop longer than they save commits. */
 const BATCH_LIMIT = 64;
 
 /** Connects and migrates. */

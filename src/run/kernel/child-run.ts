@@ -43,7 +43,7 @@ function runChild(log: RunLog, work: ChildWork): Promise<RunResult> {
     const head = await findHead(log, id);
     if (head === undefined) return paused(log, await work.begin(child));
     const { prompt } = readInfo(log, head);
-    // Children that begin in another order would get each other's results.
+    // Children that start in another order would get each other's results.
     if (head.agentId !== work.agentId || prompt !== work.prompt)
       return park(parent, `its child run ${id} had another agent or input`);
     if (isEnded(head.status)) return { result: resultOf((await readRecord(log, id))!), wakeMs: undefined };
@@ -58,7 +58,7 @@ function runChild(log: RunLog, work: ChildWork): Promise<RunResult> {
   });
 }
 
-/** The result of a run, and when to look at it again if it has not ended. */
+/** The result of a run, and when to check it again if it has not ended. */
 async function paused(log: RunLog, result: RunResult) {
   const { status, runId, durable } = result;
   if (!durable || !["waiting", "needs-human", "shutdown"].includes(status))

@@ -80,7 +80,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   return executor;
 }
 
-/** Begins a run; inside a tool of a durable run, one that is a child of its call. */
+/** Starts a run; inside a tool of a durable run, as a child of its call. */
 async function beginAgent(
   executor: Executor,
   setup: Setup,

@@ -87,7 +87,7 @@ async function recoverOne(executor: Executor, options: RecoveryOptions, head: Ru
   }
 }
 
-/** Whether the run was begun by a tool whose run is open: the call is repeated, and finds it. */
+/** Whether the run was started by a tool whose run is open: the repeated call finds it. */
 async function isOfOpenCall(log: RunLog, { runId, parentRunId }: RunHead): Promise<boolean> {
   if (parentRunId === null || !runId.startsWith(`${parentRunId}.`)) return false;
   const parent = await findHead(log, parentRunId);

@@ -10,7 +10,7 @@ export function encodeValue(value: unknown, path = "value"): Json {
   return encode(value, { names: [path], parents: [] });
 }
 
-/** Where the encoder is: the path is put together only for a value that is refused. */
+/** The encoder's position: the path is built only for a value that is refused. */
 interface Place {
   readonly names: (string | number)[];
   readonly parents: object[];
@@ -90,7 +90,7 @@ function encodeItems(items: readonly unknown[], place: Place): Json {
 }
 
 function encodeAt(name: string | number, value: unknown, place: Place): Json {
-  // Most values are text or numbers, whose place is never asked for.
+  // Most values are text or numbers, whose path is never needed.
   if (typeof value === "string") return value;
   place.names.push(name);
   const json = encode(value, place);

@@ -1,4 +1,4 @@
-// What people see of stored values.
+// How stored values are shown to people.
 import { expect, test } from "vitest";
 import { plainJson, plainText } from "./plain-json.ts";
 

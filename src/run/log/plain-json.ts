@@ -1,4 +1,4 @@
-// Stored values for people and for JSON: what JSON would drop or refuse is shown as the nearest thing that it has. Pure.
+// Stored values for people and for JSON: what JSON would drop or refuse is shown in the closest JSON form. Pure.
 
 /** A value as JSON data: a map is an object or a list of pairs, a set a list, bytes are base64, bigints and errors texts. */
 export function plainJson(value: unknown): unknown {

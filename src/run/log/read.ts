@@ -79,7 +79,7 @@ export async function readRecord(log: RunLog, runId: string): Promise<RunRecord 
   };
 }
 
-/** Why a run has ended or stopped. What stopped it before it went on is not: null. */
+/** Why a run has ended or stopped; null for an earlier stop after which it continued. */
 export function errorOf({ seal }: RunLog, { id, status, error }: HeadRow): StoredError | null {
   if (error === null || status === "completed" || CLAIMABLE.includes(status)) return null;
   return seal.open(HEAD_PLACES.error(id), error) as StoredError;

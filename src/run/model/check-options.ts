@@ -1,4 +1,4 @@
-// Options of durable agents, calls and steps as plain JavaScript may pass them: a wrong one is refused by name when the agent is
+// Options of durable agents, calls and steps as plain JavaScript may pass them: a wrong one is refused, with its name, when the agent is
 // created, not in the middle of a run. Pure.
 import { LazarusError } from "../../platform/errors.ts";
 
@@ -14,7 +14,7 @@ interface Options {
   readonly graceMs?: unknown;
 }
 
-/** Throws RUN_AGENT_INVALID for an option that cannot be meant. */
+/** Throws RUN_AGENT_INVALID for an invalid option. */
 export function checkOptions({ store, effects = {}, onChange, approvalMs, graceMs }: Options): void {
   if (typeof (store as { log?: { journal?: unknown } } | undefined)?.log?.journal !== "object")
     throw invalid("store is not a run store", 'openSqliteRunStore("runs.db")');

@@ -28,7 +28,7 @@ function jsonOf(input: unknown): string {
   try {
     return JSON.stringify(input) ?? "";
   } catch {
-    // With a replacer it takes several times as long, so only what contains a bigint gets one.
+    // A replacer takes several times as long, so it is only used for values with a bigint.
     return JSON.stringify(input, (_, value) => (typeof value === "bigint" ? String(value) : value)) ?? "";
   }
 }

@@ -95,7 +95,7 @@ export function asRunError(error: unknown, runId: string): LazarusError {
   });
 }
 
-/** An error as it was stored. */
+/** A stored error. */
 export function restoredError({ code, message, hint }: StoredError): LazarusError {
   return new LazarusError(code as ErrorCode, message, hint === null ? {} : { hint });
 }

@@ -15,7 +15,7 @@ export function createRunId(machine: Machine, nowMs: number): string {
 /** The error for an id that cannot name a run. */
 export function invalidRunId(id: unknown): LazarusError {
   return new LazarusError("RUN_ID_INVALID", `${JSON.stringify(id)} is not a run id`, {
-    hint: "use 1 to 128 letters, digits, '_' or '-', beginning with a letter or digit, or omit it",
+    hint: "use 1 to 128 letters, digits, '_' or '-', starting with a letter or digit, or omit it",
   });
 }
 

@@ -30,7 +30,7 @@ export interface SettleInput {
 /** What moved, as the flaws that the checkpoint has if it is published like this. */
 export function findMoved(input: SettleInput): Flaw[] {
   const { root, rows, survey } = input;
-  // A first walk has read every directory: looking for signs would take the stat of each twice.
+  // A first walk has read every directory: checking for changes first would take the stat of each twice.
   const isFirst = survey.rows.totals.directories === 0;
   if (!isFirst && !hasSigns(input)) return [];
   using tree = new OpenTree(root);

@@ -1,5 +1,5 @@
 // Child runs: a parent waits while its child waits, for an approval, a time, a message or a human, and continues with it, in
-// another process and over several levels. Executors inside tools are child runs, too.
+// another process and over several levels. Executors inside tools are also child runs.
 import { type FlexibleSchema, isStepCount, jsonSchema, readUIMessageStream, ToolLoopAgent, tool } from "ai";
 import { describe, expect, test } from "vitest";
 import { systemMachine } from "../../../src/platform/machine.ts";
@@ -49,7 +49,7 @@ function agentOf(
   return durable(plain, { store, effects: { work: effect }, recover: false, graceMs: 10 });
 }
 
-/** A parent whose tool asks a child, whose tool does `work`. Counts how often each tool was called. */
+/** A parent whose tool calls a child, whose tool does `work`. Counts how often each tool was called. */
 function family(store: Store, work: () => unknown, child: AgentOptions = {}) {
   const calls = { parent: 0, child: 0 };
   const inner = agentOf(
@@ -89,7 +89,7 @@ describe("a parent waits with its child", () => {
     const { outer, inner, calls } = family(store, () => sleep(HOUR));
     expect(await outer.recover()).toEqual([]);
     await clock.advance(HOUR);
-    // The child's own host leaves it to the call that began it.
+    // The child's own host leaves it to the call that started it.
     expect(await inner.recover()).toEqual([]);
     expect(await outer.recover()).toEqual([{ runId: "p", status: "completed" }]);
     expect(calls).toEqual({ parent: 1, child: 1 });
@@ -119,7 +119,7 @@ describe("a parent waits with its child", () => {
     expect(await statuses(second)).toEqual({ p: "completed", "p.1.0.0": "completed" });
   });
 
-  test("for a message, over three levels, woken from outside", async () => {
+  test("for a message, over three levels, sent by another process", async () => {
     const store = host();
     const { outer: middle } = family(store, async () => (await waitFor("go"))?.value);
     const top = agentOf(store, async () => (await middle.generate({ prompt: "sub" })).text, { id: "top" });
@@ -149,7 +149,7 @@ describe("a parent waits with its child", () => {
     expect(await outer.recover()).toEqual([{ runId: "p", status: "completed" }]);
   });
 
-  test("and learns that the child was cancelled", async () => {
+  test("and gets an error when the child was cancelled", async () => {
     const store = host();
     const { outer } = family(store, () => sleep(HOUR));
     await expect(outer.generate({ prompt: "go", runId: "p" })).rejects.toMatchObject(waits);
@@ -159,7 +159,7 @@ describe("a parent waits with its child", () => {
     expect(JSON.stringify(content)).toContain("tool-error");
   });
 
-  test("that is answered at the moment the parent begins to wait", async () => {
+  test("that is answered at the moment the parent starts to wait", async () => {
     const journal = createMemoryJournal();
     const store = host(journal);
     const { outer } = family(store, () => "paid", { needsApproval: true });
@@ -255,7 +255,7 @@ test("a durable call inside a tool waits like an agent", async () => {
   expect((await outer.generate({ runId: "p" })).toolResults[0]?.output).toBe("slept");
 });
 
-test("children that begin in another order do not get each other's results: the run stops for a human", async () => {
+test("children that start in another order do not get each other's results: the run stops for a human", async () => {
   const store = host();
   let order = ["a", "b"];
   const inner = agentOf(store, () => sleep(HOUR), { id: "child" });
@@ -310,7 +310,7 @@ describe("an executor inside a tool", () => {
     });
     await expect(outer.generate({ prompt: "go", runId: "p" })).rejects.toMatchObject(waits);
     expect(await statuses(store)).toEqual({ p: "waiting", "p.1.0.0": "waiting" });
-    // Its own host leaves it to the call that began it.
+    // Its own host leaves it to the call that started it.
     await wakeRun(store.log, "p.1.0.0");
     expect(await recoverInterrupted(executorOf(store), { agentFor: () => inner })).toMatchObject([
       { runId: "p.1.0.0", how: "skipped", reason: expect.stringContaining("run p continues it") },

@@ -95,7 +95,7 @@ test("approval", async () => {
   expect((await store.log.journal.readHead("r1"))!.status).toBe("completed");
 });
 
-test("simultaneous calls with one id: one runs, the same call is told that it is busy, another input is refused", async () => {
+test("simultaneous calls with one id: one runs, the same call gets RUN_BUSY, a different input is refused", async () => {
   const store = memory();
   const { agent, log } = mailer();
   const durableAgent = durable(agent, { store, recover: false });

@@ -1,4 +1,4 @@
-// Steps inside tools: what they may return, how they may be named, and that none of it leaves a run without an end.
+// Steps inside tools: what they may return, how they may be named, and that every run ends.
 import { type FlexibleSchema, isStepCount, jsonSchema, ToolLoopAgent, tool } from "ai";
 import { describe, expect, test } from "vitest";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
@@ -81,7 +81,7 @@ describe("the names of steps", () => {
     expect(did).toEqual(["send", "send a", "send b", "in turn 1", "in turn 2"]);
   });
 
-  test("may repeat that of the step around them", async () => {
+  test("may be the same as that of the enclosing step", async () => {
     const { agent } = worker(() => step("save", () => step("save", () => 1)));
     expect((await agent.generate({ prompt: "go" })).toolResults[0]?.output).toBe(1);
   });

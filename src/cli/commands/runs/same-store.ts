@@ -1,4 +1,4 @@
-// Suggested commands that are about the same store as the command that was typed. Pure.
+// Adds the options of the typed command's store to suggested commands. Pure.
 import { LazarusError } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 
@@ -17,7 +17,7 @@ export function sameStore({ store, mission }: StoreChoice): string {
 const COMMAND =
   /lazarus runs(?: (?:show|approve|send|cancel|wake|resolve|retry|fork|rerun) [^\s,;]+)?(?<chosen> --(?:store|mission))?/g;
 
-/** The error with a hint whose commands name the store. The library that made the hint does not know how it was chosen. */
+/** The error with a hint whose commands name the store. The library that made the hint does not know the command's options. */
 export function withSameStore(error: unknown, choice: StoreChoice): unknown {
   const options = sameStore(choice);
   if (!(error instanceof LazarusError) || error.hint === undefined || options === "") return error;
