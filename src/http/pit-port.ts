@@ -8,7 +8,7 @@ import type { PitContext } from "../pit/context.ts";
 import { capture } from "../pit/death/handle-exit.ts";
 import { stateOf } from "../pit/describe.ts";
 import { LIVE_POINT, type LiveCheckpoints } from "../pit/live/live-points.ts";
-import { listAgentMissions, readRecord } from "../pit/record/store.ts";
+import { agentOf, listAgentMissions, readRecord } from "../pit/record/store.ts";
 import { restoreMission } from "../pit/restore.ts";
 import { restMission, type StopResult, stopMission } from "../pit/stop.ts";
 import { oldestUnhandledSeconds } from "../pit/unhandled.ts";
@@ -131,7 +131,7 @@ async function takeCheckpoint(
   const options = {
     reason,
     message,
-    agent: agent === undefined ? agentOf(pitContext, mission) : agent,
+    agent: agent === undefined ? agentOf(pitContext.config, mission) : agent,
     ...(request.live && LIVE_POINT),
   };
   if (live?.isWatched(mission)) return await live.checkpoint(mission, options);
@@ -139,10 +139,6 @@ async function takeCheckpoint(
   throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
     hint: `lazarus checkpoint ${mission} walks it`,
   });
-}
-
-function agentOf({ config }: PitContext, mission: MissionId): string | null {
-  return readRecord(config, mission)?.agent ?? null;
 }
 
 function describeStop({ wasRunning, checkpoint, checkpointBefore, checkpointError, killed }: StopResult) {

@@ -22,7 +22,7 @@ export interface HttpOptions
   readonly settings: HttpSettings;
   readonly listenLimits?: Partial<ListenLimits>;
   /** What commands must have in common with the pit, so that it may act for them (caller.ts). */
-  readonly caller?: string;
+  readonly caller?: () => string;
 }
 
 export interface Http extends AsyncDisposable {
@@ -33,6 +33,8 @@ export interface Http extends AsyncDisposable {
   readonly socket: string | undefined;
   /** Addresses that could not be used, as sentences. */
   readonly warnings: readonly string[];
+  /** Writes the addresses again, for a `caller` that has changed. */
+  announce(): void;
 }
 
 /** Usage: `await using http = await mountHttp(port, options)`. */
@@ -58,19 +60,21 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
     warnings.push(asLazarusError(error, `listening on ${path}`, runDir).message);
   }
   let url: string | undefined;
+  const announce = () =>
+    writeJsonFile(machine.disk, addressPath(runDir), {
+      url: url ?? null,
+      socket: socket ?? null,
+      pid: process.pid,
+      version: options.version,
+      caller: options.caller?.() ?? null,
+    });
   try {
     const tcp = await listenPort(app, settings, limits, warnings);
     if (tcp !== undefined) {
       servers.push(tcp.server);
       url = `http://127.0.0.1:${tcp.tcpPort}`;
     }
-    writeJsonFile(machine.disk, addressPath(runDir), {
-      url: url ?? null,
-      socket: socket ?? null,
-      pid: process.pid,
-      version: options.version,
-      caller: options.caller ?? null,
-    });
+    announce();
   } catch (error) {
     await close();
     throw error;
@@ -80,6 +84,7 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
     url,
     socket,
     warnings,
+    announce,
     async [Symbol.asyncDispose]() {
       await close();
       removeFile(machine.disk, addressPath(runDir));

@@ -23,7 +23,7 @@ import {
   type MissionRecord,
   setDesiredState,
 } from "./record/record.ts";
-import { readRecord, writeRecord } from "./record/store.ts";
+import { agentOf, readRecord, writeRecord } from "./record/store.ts";
 import { bringBackHint } from "./start/find-obstacle.ts";
 import { reviveAgent } from "./start/revive.ts";
 import type { Started } from "./start/start-agent.ts";
@@ -153,7 +153,7 @@ export async function checkpointMission(
   mission: MissionId,
   message: string | null = null,
 ): Promise<CheckpointResult> {
-  const agent = readRecord(context.config, mission)?.agent ?? null;
+  const agent = agentOf(context.config, mission);
   return capture(context, mission, { reason: "manual", message, agent });
 }
 

@@ -26,12 +26,18 @@ import { type MissionContext, openMissionContext, type RegistryWriter } from "..
 import { createSlots, type Slots } from "../snapshot/slots.ts";
 import { applyCell } from "./narrow.ts";
 import { reserveFile } from "./paths.ts";
+import { createReloadableConfig } from "./reload-config.ts";
 import { type Grants, grantedValues, type PitSettings, toSettings } from "./settings.ts";
 
 export interface PitContext extends Disposable {
   readonly machine: Machine;
+  /** As it was last read. */
   readonly effective: EffectiveConfig;
+  /** Never changes. */
   readonly config: Config;
+  /** Reads the settings again, where they can be; `listener`s are called when they have changed. */
+  reloadConfig(): boolean;
+  onReload(listener: () => void): void;
   readonly version: string;
   /** Passed to agents and to git. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -68,6 +74,8 @@ export interface PitContextOptions {
   readonly version: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Reads the configuration again; default: it never changes. */
+  readonly readConfig?: () => EffectiveConfig;
   /** Default: none, and agents run without hooks. */
   readonly program?: readonly string[];
   log(line: string): void;
@@ -82,8 +90,11 @@ const START_SLOTS = 8;
 const SLOT_MS = 30_000;
 
 export function openPitContext(options: PitContextOptions): PitContext {
-  const { machine, effective, environment } = options;
-  const { config } = effective;
+  const { machine, environment } = options;
+  const current = createReloadableConfig(options.effective, options.readConfig, options.log);
+  const { config } = current.effective;
+  let adapters = readAdapters(current.effective);
+  const listeners = new Set<() => void>();
   const events = new EventEmitter<EventChannels>();
   events.setMaxListeners(0);
   let registry: Registry | undefined;
@@ -104,7 +115,8 @@ export function openPitContext(options: PitContextOptions): PitContext {
     return registry;
   };
   const settings = (record: Grants): PitSettings => {
-    const granted = grantedValues(effective.document, effective.file, record);
+    const { document, file } = current.effective;
+    const granted = grantedValues(document, file, record);
     const { configFile } = cellPaths(config, record.mission as MissionId);
     const { values, warnings } = applyCell(granted, record.mission, configFile, readJsonFile(configFile));
     for (const [key, line] of Object.entries(warnings)) warnOnce(line, `${configFile} ${key}`);
@@ -141,12 +153,23 @@ export function openPitContext(options: PitContextOptions): PitContext {
   };
   return {
     machine,
-    effective,
+    get effective() {
+      return current.effective;
+    },
     config,
+    reloadConfig() {
+      if (!current.reload()) return false;
+      adapters = readAdapters(current.effective);
+      for (const listener of listeners) listener();
+      return true;
+    },
+    onReload: (listener) => void listeners.add(listener),
     version: options.version,
     environment,
     home: environment.LAZARUS_HOME ? resolve(options.cwd, environment.LAZARUS_HOME) : undefined,
-    adapters: allAdapters(declaredAdapters(effective.document, effective.file)),
+    get adapters() {
+      return adapters;
+    },
     program: options.program,
     log: options.log,
     events,
@@ -154,7 +177,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
     recordEvent,
     startSlots: createSlots(machine.clock, START_SLOTS, SLOT_MS),
     openMission: (mission) =>
-      openMissionContext(machine, effective, mission, {
+      openMissionContext(machine, current.effective, mission, {
         version: options.version,
         environment,
         record,
@@ -168,6 +191,10 @@ export function openPitContext(options: PitContextOptions): PitContext {
       registry = undefined;
     },
   };
+}
+
+function readAdapters({ document, file }: EffectiveConfig): readonly Adapter[] {
+  return allAdapters(declaredAdapters(document, file));
 }
 
 function messageOf(error: unknown): string {

@@ -1,5 +1,5 @@
 // Missions from which no heartbeat is expected, because their agents have ended as they should, or because they only protect
-// a directory. For the scan: without it, a finished mission would be reported as stale forever.
+// a directory or are a copy that nobody has used. For the scan: without it, a finished mission would be reported as stale forever.
 import { join } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
@@ -19,15 +19,17 @@ const REASONS: Partial<Record<AgentState, string>> = {
   resting: "you put its agent to rest",
 };
 
-/** A directory without an agent; once something sends heartbeats, they are expected. */
+/** A directory or a copy without an agent; once something sends heartbeats, they are expected. */
 function describeIdle(config: Config, mission: MissionId): string | undefined {
   const worktree = readWorktreeRecord(config.missions_root, mission);
-  if (worktree === undefined) return undefined;
-  if (worktree.released_ms !== null) return "its directory was released";
-  const { heartbeatFile } = pathsBelow(config, join(config.missions_root, mission));
-  const reading = readJsonFile(heartbeatFile, HEARTBEAT_LIMIT_BYTES);
-  const isFirst = reading.ok && reading.value.status === BOOTSTRAPPED;
-  return isFirst ? "it protects a directory and has no agent" : undefined;
+  if (worktree !== undefined && worktree.released_ms !== null) return "its directory was released";
+  const { heartbeatFile, missionFile } = pathsBelow(config, join(config.missions_root, mission));
+  const heartbeat = readJsonFile(heartbeatFile, HEARTBEAT_LIMIT_BYTES);
+  if (!heartbeat.ok || heartbeat.value.status !== BOOTSTRAPPED) return undefined;
+  if (worktree !== undefined) return "it protects a directory and has no agent";
+  const meta = readJsonFile(missionFile);
+  const isCopy = meta.ok && (meta.value.forked_from ?? meta.value.imported_from) !== undefined;
+  return isCopy ? "it is a copy in which no agent has been started" : undefined;
 }
 
 export function createInactiveLookup({ machine, config }: ReadContext): InactiveLookup {

@@ -14,13 +14,7 @@ import type { PitContext } from "./context.ts";
 import { capture, handleExit } from "./death/handle-exit.ts";
 import { killAgent } from "./death/kill.ts";
 import { type Latched, latchDesiredState } from "./latch.ts";
-import {
-  type AgentSpec,
-  beginLife,
-  createRecord,
-  type DesiredState,
-  type MissionRecord,
-} from "./record/record.ts";
+import { beginLife, createBareRecord, type DesiredState, type MissionRecord } from "./record/record.ts";
 import { isRecordDamaged, readRecord, setAsideDamagedRecord } from "./record/store.ts";
 import { keeperEpoch } from "./start/keeper-arguments.ts";
 import { wakePit } from "./supervise/wake-file.ts";
@@ -171,24 +165,17 @@ function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): 
   const [keeper] = findKeepers(config, mission);
   if (keeper === undefined && !isKeeperAlive(machine.processes, config, mission)) return undefined;
   const nowMs = machine.clock.nowMs();
-  const spec: AgentSpec = {
-    mission,
-    agent: "unknown",
-    command: [],
-    cwd: null,
-    env: {},
-    revive: "no",
-    substitute: null,
-    stall_seconds: null,
-  };
-  return beginLife(createRecord(undefined, spec, nowMs), {
-    epoch: (keeper && keeperEpoch(keeper)) ?? readEpoch(config, mission),
-    started_ms: nowMs,
-    how: "start",
-    command: [],
-    oom_kills: null,
-    log_bytes: 0,
-  });
+  return beginLife(
+    { ...createBareRecord(mission, "unknown", nowMs), revive: "no" },
+    {
+      epoch: (keeper && keeperEpoch(keeper)) ?? readEpoch(config, mission),
+      started_ms: nowMs,
+      how: "start",
+      command: [],
+      oom_kills: null,
+      log_bytes: 0,
+    },
+  );
 }
 
 /** The command that starts a stopped agent again; if its record was lost, with a placeholder for the command line. */

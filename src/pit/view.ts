@@ -125,6 +125,8 @@ function view(
     problem ??= `the agent has exited, but its keeper (process ${stopped.pid}) is stopped and cannot record how`;
   const life = alive && stopped === undefined ? readLife(config, mission) : undefined;
   const state = stateOf(record, alive && stopped === undefined);
+  // A record without a life has only settings.
+  const agent = record?.life == null ? undefined : record;
   return {
     mission_id: mission,
     root,
@@ -134,8 +136,8 @@ function view(
     silent_hooks: record !== undefined && areHooksSilent(config, record),
     cell: cell ?? "gone",
     state,
-    agent: record?.agent ?? null,
-    command: record?.command ?? null,
+    agent: agent?.agent ?? null,
+    command: agent?.command ?? null,
     pid: life?.agent.pid ?? null,
     epoch: record?.life?.epoch ?? null,
     started_ms: record?.life?.started_ms ?? null,
@@ -148,7 +150,7 @@ function view(
       (ms) => nowMs - ms < DAY_MS,
     ).length,
     revive: record?.revive ?? null,
-    wish: record?.wish ?? null,
+    wish: agent?.wish ?? null,
     next_action:
       problem === null
         ? nextAction(record, state, nowMs, pitPid !== undefined || isInForeground(machine.processes, record))

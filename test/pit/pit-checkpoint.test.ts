@@ -126,9 +126,9 @@ describe("through the pit", () => {
 });
 
 describe("without the pit, when it", () => {
-  const takesItAlone = () => {
+  const takesItAlone = (...words: string[]) => {
     writeFileSync(worktree("file"), `${process.hrtime.bigint()}`);
-    expect(checkpoint()).toMatchObject({ exit: 0, document: { outcome: "captured" } });
+    expect(checkpoint(...words)).toMatchObject({ exit: 0, document: { outcome: "captured" } });
     expect(world.run(["cat", "m1", "worktree/file"]).stdout).toBe(readFileSync(worktree("file"), "utf8"));
   };
 
@@ -155,8 +155,9 @@ describe("without the pit, when it", () => {
   });
 
   it("has another configuration", async () => {
-    writeFileSync(join(world.home, "config.json"), JSON.stringify({ snapshot: { exclude: ["skip"] } }));
-    takesItAlone();
+    const file = join(world.directory, "other.json");
+    writeFileSync(file, JSON.stringify({ snapshot: { exclude: ["skip"] } }));
+    takesItAlone("--config", file);
     expect(await served()).toBe(0);
   });
 

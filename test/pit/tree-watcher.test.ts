@@ -131,6 +131,23 @@ it("keeps two trees apart, one of them in two places", async () => {
   expect(await lab.take()).toEqual(EMPTY);
 });
 
+it("counts a change when a tree is replaced: what happened in between is not known", async () => {
+  const roots = [{ path: lab.root, prefix: "" }];
+  const count = async () => {
+    await lab.watcher.sync();
+    return lab.watcher.read("m1")!.changes;
+  };
+  const before = await count();
+  lab.watcher.add("m1", { roots, ignore: ["other"] });
+  const replaced = await count();
+  expect(replaced).toBeGreaterThan(before);
+  lab.watcher.add("m1", { roots, ignore: ["other"] });
+  expect(await count()).toBe(replaced);
+  lab.watcher.remove("m1");
+  lab.watcher.add("m1", { roots, ignore: ["other"] });
+  expect(await count()).toBeGreaterThan(replaced);
+});
+
 it("keeps what was put back", async () => {
   const taken = await changes(() => writeFileSync(at("old/file"), "1"));
   lab.watcher.putBack("m1", taken);

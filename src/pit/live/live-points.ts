@@ -1,6 +1,7 @@
 // Live points: checkpoints that the pit takes while an agent works, so that a power cut or a deletion loses seconds, not
 // hours (INV-10). live-policy.ts decides when the next one is due, and the supervisor queues it; capture-set.ts takes it from what the
 // watch reported. Everything here is a cache: a new pit walks every cell once.
+import { readEpoch } from "../../cell/fence.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { listWorktreeRecords } from "../../cell/worktree-record.ts";
 import { LazarusError } from "../../platform/errors.ts";
@@ -8,8 +9,8 @@ import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operati
 import type { PitContext } from "../context.ts";
 import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
-import { listAgentMissions } from "../record/store.ts";
-import { grantedValues, toSettings } from "../settings.ts";
+import { readRecord } from "../record/store.ts";
+import type { Grants } from "../settings.ts";
 import type { TreeWatcher } from "../watch/tree-watcher.ts";
 import type { Unseen } from "./audit.ts";
 import { captureFromSet, type SurveyKind } from "./capture-set.ts";
@@ -215,13 +216,24 @@ function listSome(paths: readonly string[]): string {
 }
 
 /** Directories that were protected without ever starting an agent. */
-export function listProtectedDirectories({ config, effective }: PitContext): LiveMission[] {
-  const limits = toSettings(grantedValues(effective.document, effective.file)).live;
-  if (limits === null) return [];
-  const withAgent = new Set<string>(listAgentMissions(config));
-  return listWorktreeRecords(config.missions_root)
-    .filter(
-      ({ mission_id: mission, released_ms: releasedMs }) => releasedMs === null && !withAgent.has(mission),
-    )
-    .map(({ mission_id: mission }) => ({ mission: mission as MissionId, agent: null, limits }));
+export function listProtectedDirectories(context: PitContext): LiveMission[] {
+  return listWorktreeRecords(context.config.missions_root)
+    .filter(({ released_ms: releasedMs }) => releasedMs === null)
+    .flatMap(({ mission_id: mission }) => {
+      const record = readGrants(context, mission);
+      const limits = record === undefined ? null : context.settings(record).live;
+      return limits === null ? [] : { mission: mission as MissionId, agent: null, limits };
+    });
+}
+
+/** Undefined when the mission has had an agent, or what was granted to it cannot be read. */
+function readGrants({ config }: PitContext, mission: string): Grants | undefined {
+  const nothing = { mission, agent: "", settings: {}, revive: null, stall_seconds: null };
+  try {
+    const record = readRecord(config, mission);
+    if (record === undefined) return readEpoch(config, mission as MissionId) === 0 ? nothing : undefined;
+    return record.life === null ? record : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -102,7 +102,7 @@ export function observe(
 ): void {
   const tree = watcher.read(mission);
   const hooks = checkHookLines(agentPaths(config, mission).directory, each.hookBytes);
-  const treeChanges = tree?.changes ?? 0;
+  const treeChanges = tree?.changes ?? each.treeChanges;
   const added = Math.abs(treeChanges - each.treeChanges) + (hooks.bytes === each.hookBytes ? 0 : 1);
   const unwatched = each.distrusted ?? (tree === undefined ? each.unwatched : tree.unwatched);
   if (unwatched !== null && unwatched !== each.unwatched)

@@ -22,7 +22,7 @@ import { withReserve } from "../../platform/reserve.ts";
 import { reserveFile } from "../paths.ts";
 import { DEFAULTS, DESIRED_STATES, type MissionRecord, REVIVE_MODES } from "./record.ts";
 
-/** Missions that ever had an agent, sorted by name. A directory with nothing but locks is that of a restore. */
+/** Missions that ever had an agent or settings of their own, sorted by name. A directory with nothing but locks is that of a restore. */
 export function listAgentMissions(config: Config): MissionId[] {
   const hadAgent = (mission: MissionId) => {
     const { epoch, record } = agentPaths(config, mission);
@@ -36,7 +36,7 @@ export function listAgentMissions(config: Config): MissionId[] {
   }
 }
 
-/** Undefined when the mission never had an agent. */
+/** Undefined when the mission never had an agent; one without a life has only settings. */
 export function readRecord(config: Config, mission: string): MissionRecord | undefined {
   const { record: path } = agentPaths(config, mission);
   const reading = readJsonFile(path, undefined, exactNumbers);
@@ -49,6 +49,12 @@ export function readRecord(config: Config, mission: string): MissionRecord | und
   throw new LazarusError("AGENT_RECORD_DAMAGED", `cannot read the agent record ${path}: ${reason}`, {
     hint: `mv ${path} ${path}.damaged, then start the agent again with: lazarus run ${mission} -- COMMAND`,
   });
+}
+
+/** The name of the mission's agent; null when it never had one. */
+export function agentOf(config: Config, mission: string): string | null {
+  const record = readRecord(config, mission);
+  return record?.life == null ? null : record.agent;
 }
 
 export function isRecordDamaged(config: Config, mission: string): boolean {

@@ -96,6 +96,7 @@ async function attendNow(supervisor: Supervisor, mission: MissionId): Promise<vo
   const { context, watchList, settings, attendAtMs, problems, sleptUntilMs } = supervisor;
   attendAtMs.delete(mission);
   settings.forget(mission);
+  findDirectories(supervisor);
   await reportProblems(supervisor, mission, async () => {
     const isStopping = () => supervisor.stopping;
     const atMs = await attendMission(context, mission, { watchList, sleptUntilMs, isStopping });
@@ -232,11 +233,12 @@ function beat({ machine, config }: PitContext, status?: "stopped") {
   });
 }
 
-/** Finds what wake files and process descriptors missed. */
+/** Finds what wake files and process descriptors missed, and changed settings. */
 function rescan(supervisor: Supervisor): void {
   const { machine, config } = supervisor.context;
   keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
   const { watchList, attendAtMs } = supervisor;
+  reloadSettings(supervisor);
   findDirectories(supervisor);
   // A worktree may have moved.
   supervisor.protectedKey = "";
@@ -299,6 +301,13 @@ function findDirectories(supervisor: Supervisor): void {
       context.log(`cannot list the protected directories: ${reason}`);
     supervisor.directoriesProblem = reason;
   }
+}
+
+/** What live points leave out or keep is decided by the settings of that moment. */
+function reloadSettings(supervisor: Supervisor): void {
+  const { context, watchList, settings } = supervisor;
+  if (!context.reloadConfig()) return;
+  for (const { mission } of watchList.all()) settings.forget(mission);
 }
 
 function takeLivePoints(supervisor: Supervisor, monotonicMs: number): void {

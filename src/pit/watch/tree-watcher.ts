@@ -10,7 +10,10 @@ export type { TakenPaths } from "./dirty-paths.ts";
 export type { WatchedTree } from "./watch-trees.ts";
 
 export interface TreeChanges {
-  /** Changes since the tree was added that are a reason to save; only differences between two values matter. */
+  /**
+   * Changes that are a reason to save; only differences between two values matter. It only grows, also when the tree is replaced or its
+   * worker ends: what happened in between is not known, which counts as one change.
+   */
   readonly changes: number;
   /** Why the tree is not watched; null: it is. */
   readonly unwatched: string | null;
@@ -58,6 +61,8 @@ export function openTreeWatcher({ cookies, start = startWorker }: TreeWatcherOpt
 class WorkerWatcher implements TreeWatcher {
   private readonly trees = new Map<string, WatchedTree>();
   private readonly known = new Map<string, TreeChanges>();
+  /** Counted before the watch of a tree that exists now. */
+  private readonly earlier = new Map<string, number>();
   private readonly waiting = new Map<number, (taken: TakenPaths) => void>();
   private readonly start: () => Worker;
   private failure = process.platform === "linux" ? undefined : "only Linux can watch cells";
@@ -78,7 +83,7 @@ class WorkerWatcher implements TreeWatcher {
 
   remove(key: string): void {
     if (!this.trees.delete(key)) return;
-    this.known.delete(key);
+    this.forget(key);
     this.send({ kind: "remove", key });
   }
 
@@ -146,8 +151,16 @@ class WorkerWatcher implements TreeWatcher {
     }
     this.restarts += 1;
     this.answerAll(reason);
-    this.known.clear();
-    for (const [key, tree] of this.trees) this.send({ kind: "add", key, tree });
+    for (const [key, tree] of this.trees) {
+      this.forget(key);
+      this.send({ kind: "add", key, tree });
+    }
+  }
+
+  private forget(key: string): void {
+    const changes = this.known.get(key)?.changes ?? this.earlier.get(key) ?? 0;
+    this.earlier.set(key, changes + 1);
+    this.known.delete(key);
   }
 
   private fail(reason: string): void {
@@ -163,7 +176,8 @@ class WorkerWatcher implements TreeWatcher {
   private receive(response: TreeWatcherResponse): void {
     if (response.kind === "changes") {
       for (const { key, changes, unwatched } of response.reports)
-        if (this.trees.has(key)) this.known.set(key, { changes, unwatched });
+        if (this.trees.has(key))
+          this.known.set(key, { changes: (this.earlier.get(key) ?? 0) + changes, unwatched });
       return;
     }
     this.waiting.get(response.id)?.(response.kind === "taken" ? response.taken : unknownPaths("not asked"));

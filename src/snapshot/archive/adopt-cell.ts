@@ -8,7 +8,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { epochSeconds } from "../../platform/clock.ts";
 import { createFile, makeDirectory } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { formatJson, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import { formatJson, type JsonObject, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 
 export interface Adoption {
@@ -17,10 +17,12 @@ export interface Adoption {
   readonly stagedRoot: string;
   /** Where they will be, which is what the seed files must contain. */
   readonly finalRoot: string;
+  /** The name of the archive, for meta/mission.json. */
+  readonly source: string;
 }
 
 export function adoptCell(machine: Machine, config: Config, adoption: Adoption): void {
-  const { stagedRoot, finalRoot, mission } = adoption;
+  const { stagedRoot, finalRoot, mission, source } = adoption;
   const final: CellPaths = pathsBelow(config, finalRoot);
   const staged = (path: string) => join(stagedRoot, path.slice(finalRoot.length));
   for (const name of config.required_subdirs) ensureDirectory(machine, stagedRoot, name);
@@ -33,12 +35,15 @@ export function adoptCell(machine: Machine, config: Config, adoption: Adoption):
   for (const [path, seed] of seedFiles(mission, final, epochSeconds(machine.clock))) {
     const file = staged(path);
     ensureDirectory(machine, stagedRoot, dirname(file).slice(stagedRoot.length + 1));
-    rewriteSeed(machine, stagedRoot, file, seed as Record<string, unknown>);
+    if (path === final.missionFile)
+      rewriteSeed(machine, stagedRoot, file, { ...(seed as JsonObject), imported_from: source });
+    // The heartbeat in the archive is from another agent.
+    else rewriteSeed(machine, stagedRoot, file, seed as JsonObject, path === final.heartbeatFile);
   }
 }
 
-/** Sets the fields that name the mission or a path; all other fields are kept. */
-function rewriteSeed(machine: Machine, root: string, file: string, seed: Record<string, unknown>): void {
+/** Sets the fields that name the mission or a path, or all; fields that only the archive has are kept. */
+function rewriteSeed(machine: Machine, root: string, file: string, seed: JsonObject, isNew = false): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found === undefined) {
     createFile(machine.disk, file, formatJson(seed));
@@ -48,7 +53,7 @@ function rewriteSeed(machine: Machine, root: string, file: string, seed: Record<
   const reading = readJsonFile(file);
   if (!found.isFile() || !reading.ok) return;
   const { status: _, timestamp: __, created_at: ___, ...identity } = seed;
-  const next = { ...reading.value, ...identity };
+  const next = { ...reading.value, ...(isNew ? seed : identity) };
   if (JSON.stringify(next) === JSON.stringify(reading.value)) return;
   writeJsonFile(machine.disk, file, next, { mode: found.mode & 0o777 });
   matchOwner(root, file);

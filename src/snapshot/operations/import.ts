@@ -121,6 +121,7 @@ async function importInto(
     mission: context.mission,
     stagedRoot: root,
     finalRoot: context.cellRoot,
+    source: basename(options.source),
   });
   adoptCopies(root, { home: context.cellRoot, isDuplicate: true });
   // Only now: without root, a mode may forbid reading, adding to or renaming a directory.

@@ -1,5 +1,6 @@
 // Opens the pit context for the commands about agents.
 import { resolve } from "node:path";
+import { loadConfig } from "../../../cell/config.ts";
 import { openPitContext, type PitContext } from "../../../pit/context.ts";
 import { VERSION } from "../../../platform/version.ts";
 import type { CliContext } from "../../context.ts";
@@ -8,6 +9,7 @@ export function openCliPitContext(context: CliContext): PitContext {
   return openPitContext({
     machine: context.machine,
     effective: context.config,
+    readConfig: () => loadConfig(context.surroundings, context.globals.config),
     version: VERSION,
     environment: context.surroundings.env,
     cwd: context.surroundings.cwd,

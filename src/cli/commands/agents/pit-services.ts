@@ -66,7 +66,7 @@ async function openApi(
         runDir: config.run_dir,
         settings: http,
         webhooks,
-        caller: callerKey(pitContext.effective, pitContext.environment),
+        caller: () => callerKey(pitContext.effective, pitContext.environment),
         moreMetrics: () => watchFamilies(live.unseen),
       });
     const http = stack.use(
@@ -75,6 +75,7 @@ async function openApi(
         return mount({ tcpPort: null, chosen: true });
       }),
     );
+    pitContext.onReload(http.announce);
     for (const warning of http.warnings) pitContext.log(warning);
     const addresses = [http.url, http.socket].filter((address) => address !== undefined);
     if (addresses.length > 0) pitContext.log(`HTTP API listening on ${addresses.join(" and ")}`);

@@ -1,6 +1,5 @@
 import { readSection } from "../../../cell/settings.ts";
-import { requireRecord } from "../../../pit/actions.ts";
-import { type ConsentChange, changeConsent } from "../../../pit/consent.ts";
+import { type ConsentChange, changeConsent, readGranted } from "../../../pit/consent.ts";
 import type { MissionRecord } from "../../../pit/record/record.ts";
 import { PIT_SETTINGS } from "../../../pit/settings.ts";
 import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
@@ -49,7 +48,7 @@ export const command = defineCommand({
     const change = readChange(context, args["key=value"] ?? [], options.unset, options["env-file"]);
     using pitContext = openCliPitContext(context);
     let record: MissionRecord;
-    if (change === undefined) record = requireRecord(pitContext, mission);
+    if (change === undefined) record = readGranted(pitContext, mission);
     else {
       refuseInsideLife(context, "set");
       record = await changeConsent(pitContext, mission, change);
@@ -63,17 +62,21 @@ export const command = defineCommand({
     context.emit(
       "set/1",
       { mission_id: mission, command: start, resume_command, settings: granted, environment },
-      () => describe({ command: start, resume_command, ...granted }, environment),
+      () => describe({ command: start.length > 0 ? start : null, resume_command, ...granted }, environment),
     );
     if (change !== undefined)
-      context.say(`saved: the settings apply now, command and environment from the next life of ${mission}`);
+      context.say(
+        record.life === null
+          ? "saved: the settings apply now"
+          : `saved: the settings apply now, command and environment from the next life of ${mission}`,
+      );
     return 0;
   },
 });
 
-/** Undefined when nothing is to be changed. */
 const LIVE = "protect_within_seconds";
 
+/** Undefined when nothing is to be changed. */
 function readChange(
   context: CliContext,
   words: readonly string[],

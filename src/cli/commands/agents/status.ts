@@ -45,7 +45,7 @@ function show(context: CliContext, missions: MissionView[], pit: number | null, 
   context.emit("status/1", { pit_pid: pit, missions }, () => {
     if (missions.length === 0) return "no missions yet; start one with: lazarus run my-mission -- COMMAND\n";
     const width = Math.min(context.terminal.columns, 120);
-    const showsLive = missions.some(({ live }) => live !== null);
+    const showsLive = pit !== null && missions.some((view) => describeUnsaved(view, nowMs) !== NOTHING);
     const table = renderTable(columns(context.paint, nowMs, showsLive), missions, width);
     return `${table}${missions.map(unprotectedLine).join("")}${missions.map(hooksLine).join("")}${missions.map(liveLines).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
@@ -89,8 +89,23 @@ function doneSinceLines({ mission_id, done_since }: MissionView): string {
   return `${mission_id}: done since the checkpoint it was restored to, and not undone:\n${lines.join("")}${more}`;
 }
 
+const NOTHING = "-";
+
+function describeAge(ms: number | null | undefined, nowMs: number): string {
+  return ms ? formatDuration(Math.max(0, nowMs - ms) / 1000) : NOTHING;
+}
+
+/** How old the first change is that no checkpoint holds; off: live protection is, although there is something to protect. */
+function describeUnsaved({ live, state, worktree_state: place }: MissionView, nowMs: number): string {
+  if (live !== null)
+    return live.unsaved_since_ms === null ? "none" : describeAge(live.unsaved_since_ms, nowMs);
+  const isProtectable =
+    state === "running" || state === "paused" || (state === "none" && place === "in-place");
+  return isProtectable ? "off" : NOTHING;
+}
+
 function columns(paint: Painter, nowMs: number, showsLive: boolean): Column<MissionView>[] {
-  const age = (ms: number | null | undefined) => (ms ? formatDuration(Math.max(0, nowMs - ms) / 1000) : "-");
+  const age = (ms: number | null | undefined) => describeAge(ms, nowMs);
   return [
     { head: "MISSION", cell: (view) => view.mission_id, shrinks: true },
     { head: "STATE", cell: (view) => view.state, paint: (text, view) => colorOf(paint, view.state)(text) },
@@ -105,7 +120,7 @@ function columns(paint: Painter, nowMs: number, showsLive: boolean): Column<Miss
       ? [
           {
             head: "UNSAVED",
-            cell: (view: MissionView) => age(view.live?.unsaved_since_ms),
+            cell: (view: MissionView) => describeUnsaved(view, nowMs),
             alignRight: true,
           },
         ]
