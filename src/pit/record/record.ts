@@ -193,12 +193,6 @@ export function createRecord(
   });
 }
 
-/** The record of a mission whose start command is not known, or which has not had an agent yet. */
-export function createBareRecord(mission: string, agent: string, nowMs: number): MissionRecord {
-  const spec = { mission, agent, command: [], cwd: null, env: {}, substitute: null, stall_seconds: null };
-  return createRecord(undefined, { ...spec, revive: null }, nowMs);
-}
-
 /** A resume command belongs to the command that it resumes. */
 function keptResumeCommand(
   previous: MissionRecord | undefined,

@@ -12,7 +12,8 @@ import { pitLockFile, RESERVE_BYTES, reserveFile } from "../paths.ts";
 import { sweepCgroups } from "../processes/cgroup.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { checkPitSettings } from "../settings.ts";
-import { attend, closeSupervisor, createSupervisor, createTick, RESCAN_MS, shutDown } from "./supervisor.ts";
+import { shutDown } from "./shut-down.ts";
+import { attend, closeSupervisor, createSupervisor, createTick, RESCAN_MS } from "./supervisor.ts";
 import { watchWakeFiles } from "./wake-file.ts";
 
 export interface Pit extends Disposable {

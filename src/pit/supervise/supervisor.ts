@@ -16,7 +16,7 @@ import {
   listProtectedDirectories,
 } from "../live/live-points.ts";
 import { RESERVE_BYTES, reserveFile, watchDirectory } from "../paths.ts";
-import { listAgentMissions, readRecord } from "../record/store.ts";
+import { listAgentMissions } from "../record/store.ts";
 import { openTreeWatcher } from "../watch/tree-watcher.ts";
 import { attendMission, killStalled } from "./attend.ts";
 import { type Action, type AgentTimers, type Duty, dueActions } from "./due-actions.ts";
@@ -60,7 +60,6 @@ const LIVE_MS = 250;
 /** The first retry is soon: a full disk is often free again after a moment. */
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
-const SHUTDOWN_MS = 60_000;
 
 export function createSupervisor(context: PitContext): Supervisor {
   const supervisor: Supervisor = {
@@ -226,7 +225,7 @@ function restartTimeouts(supervisor: Supervisor, sleptMs: number, now: Reading):
     agent.clocks = agent.clocks && restartClocks(agent.clocks, now.monotonicMs);
 }
 
-function beat({ machine, config }: PitContext, status?: "stopped") {
+export function beat({ machine, config }: PitContext, status?: "stopped") {
   return beatJob(machine, config, config.heartbeat_job, {
     intervalSeconds: config.heartbeat_interval_seconds,
     ...(status === undefined ? {} : { status }),
@@ -330,29 +329,4 @@ function listLiveMissions(supervisor: Supervisor, monotonicMs: number): LiveMiss
     if (known?.live) missions.push({ mission, agent: known.agent, limits: known.live });
   }
   return [...missions, ...supervisor.directories];
-}
-
-/** Waits for running tasks, then takes a checkpoint of every running agent's cell. */
-export async function shutDown(supervisor: Supervisor): Promise<void> {
-  const { context, watchList, queue } = supervisor;
-  const { clock } = context.machine;
-  supervisor.stopping = true;
-  const deadlineMs = clock.monotonicMs() + SHUTDOWN_MS;
-  const idle = new AbortController();
-  await Promise.race([queue.idle(), clock.sleep(SHUTDOWN_MS, idle.signal)]);
-  idle.abort();
-  for (const { mission } of [...watchList.all()]) {
-    try {
-      const record = readRecord(context.config, mission);
-      if (record === undefined || !context.settings(record).checkpointAtShutdown) continue;
-      if (clock.monotonicMs() > deadlineMs)
-        context.log(`${mission}: no time left for the shutdown checkpoint`);
-      else await capture(context, mission, { reason: "shutdown", message: null, agent: record.agent });
-    } catch (error) {
-      context.log(`${mission}: shutdown checkpoint failed: ${describeError(error)}`);
-    }
-  }
-  beat(context, "stopped");
-  const { size } = watchList;
-  context.log(`pit stopped; ${size} ${size === 1 ? "agent keeps" : "agents keep"} running`);
 }
