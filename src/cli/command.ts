@@ -16,7 +16,10 @@ export interface PositionalSpec {
   readonly name: string;
   readonly summary: string;
   readonly optional?: boolean;
-  /** An existing mission: `.` is the one of the current directory, which is also the default of a required argument. */
+  /**
+   * An existing mission, the first argument: `.` is the one of the current directory, which is also the default of a required
+   * argument, even if others follow.
+   */
   readonly here?: boolean;
   /** Takes all remaining arguments; only for the last one. */
   readonly variadic?: boolean;

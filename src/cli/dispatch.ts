@@ -7,7 +7,7 @@ import { CATALOGUE } from "./catalogue.ts";
 import type { AnyCommand, CommandInput, PositionalSpec } from "./command.ts";
 import { type CliContext, type ContextParts, createContext, type GlobalValues } from "./context.ts";
 import { findCommand, subcommands } from "./find-command.ts";
-import { parseLine, usage } from "./parse.ts";
+import { type ParsedLine, parseLine, usage } from "./parse.ts";
 import { createPainter, escapeControls, formatJson } from "./render/paint.ts";
 import { OutputClosed, type Terminal } from "./terminal.ts";
 
@@ -54,29 +54,41 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   }
   const { command } = await found.entry.load();
   if (command.raw) return (await command.run(createContext(parts, NO_GLOBALS), rawInput(found.rest))) ?? 0;
-  const { globals, input } = parseLine(found.name, command, found.rest);
-  if (globals.help) return help([found.name], parts.terminal);
-  const context = createContext(parts, globals);
+  const line = parseLine(found.name, command, found.rest);
+  if (line.globals.help) return help([found.name], parts.terminal);
+  const context = createContext(parts, line.globals);
   try {
-    return (await command.run(context, await withMissionHere(context, command, input))) ?? 0;
+    return (await command.run(context, await withMissionHere(context, command, found, line))) ?? 0;
   } catch (error) {
     if (!found.name.startsWith("runs")) throw error;
     const { withSameStore } = await import("./commands/runs/same-store.ts");
-    throw withSameStore(error, input.options as never);
+    throw withSameStore(error, line.input.options as never);
   }
 }
 
-/** Replaces `.`, or `.` of `.:CHECKPOINT`, by the mission of the current directory. */
+/** Replaces `.`, or `.` of `.:CHECKPOINT`, or a mission that was left out, by the mission of the current directory. */
 async function withMissionHere(
   context: CliContext,
-  { positionals }: AnyCommand,
-  input: CommandInput,
+  command: AnyCommand,
+  { name, rest }: { readonly name: string; readonly rest: readonly string[] },
+  { input, missing }: ParsedLine,
 ): Promise<CommandInput> {
   const { mission } = input.args as { readonly mission?: string };
-  if (mission !== "." && !mission?.startsWith(".:")) return input;
-  if (!positionals.some(({ name, here }: PositionalSpec) => name === "mission" && here)) return input;
-  const { missionHere } = await import("./here.ts");
-  return { ...input, args: { ...input.args, mission: missionHere(context) + mission.slice(1) } };
+  const [first, ...others]: readonly PositionalSpec[] = command.positionals;
+  if (mission === undefined || first?.name !== "mission" || !first.here) return input;
+  const isHere = mission === "." || mission.startsWith(".:");
+  if (!isHere && others.length === 0) return input;
+  const { isLeftOut, missionAtHere, missionHere } = await import("./here.ts");
+  if (isHere) {
+    if (missing !== undefined && missionAtHere(context) === undefined)
+      throw usage(name, `missing argument: ${missing}`);
+    return { ...input, args: { ...input.args, mission: missionHere(context) + mission.slice(1) } };
+  }
+  // A word too many is no mission that was left out.
+  const isFull = others.every((spec) => !spec.variadic && input.args[spec.name as never] !== undefined);
+  if (isFull || !isLeftOut(context, mission)) return input;
+  const line = parseLine(name, command, [".", ...rest]);
+  return { ...line.input, args: { ...line.input.args, mission: missionHere(context) } };
 }
 
 const NO_GLOBALS: GlobalValues = { json: false, config: undefined, quiet: false, help: false };

@@ -2,6 +2,7 @@
 // loaded only when a command line needs it.
 import { readdirSync, realpathSync } from "node:fs";
 import { isAbsolute, relative, resolve, sep } from "node:path";
+import { isKnownMission } from "../cell/known-missions.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { findProtecting } from "../cell/worktree-record.ts";
 import { LazarusError } from "../platform/errors.ts";
@@ -13,12 +14,27 @@ import type { CliContext } from "./context.ts";
 export const HERE = ".";
 
 /** The mission of the current directory. */
-export function missionHere({ config, surroundings: { cwd } }: CliContext): MissionId {
-  const mission = missionAt(config.config.missions_root, cwd);
+export function missionHere(context: CliContext): MissionId {
+  const mission = missionAtHere(context);
   if (mission !== undefined) return mission;
-  throw new LazarusError("MISSION_UNKNOWN", `${cwd} belongs to no mission`, {
+  throw new LazarusError("MISSION_UNKNOWN", `${context.surroundings.cwd} belongs to no mission`, {
     hint: "lazarus protect . saves this directory as one; lazarus status lists all missions",
   });
+}
+
+/** The same; undefined when there is none. */
+export function missionAtHere({ config, surroundings: { cwd } }: CliContext): MissionId | undefined {
+  return missionAt(config.config.missions_root, cwd);
+}
+
+/**
+ * Whether a word at the place of the mission is something else, since no mission has that name and the current directory
+ * belongs to one: `restore 10m`, `ls src`.
+ */
+export function isLeftOut(context: CliContext, word: string): boolean {
+  const [name = ""] = word.split(":");
+  const isKnown = isMissionId(name) && isKnownMission(context.config.config, name);
+  return !isKnown && missionAtHere(context) !== undefined;
 }
 
 /** The mission whose worktree or cell a directory is in. */

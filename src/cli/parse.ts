@@ -3,7 +3,7 @@
 import { parseArgs } from "node:util";
 import { LazarusError } from "../platform/errors.ts";
 import { nearest } from "../platform/nearest.ts";
-import type { AnyCommand, CommandInput, OptionSpec } from "./command.ts";
+import type { AnyCommand, CommandInput, OptionSpec, PositionalSpec } from "./command.ts";
 import type { GlobalValues } from "./context.ts";
 
 /** Options that every command takes. */
@@ -17,6 +17,8 @@ export const GLOBAL_OPTIONS = {
 export interface ParsedLine {
   readonly globals: GlobalValues;
   readonly input: CommandInput;
+  /** The argument that is missing unless the mission of the current directory is meant. */
+  readonly missing?: string | undefined;
 }
 
 export function parseLine(name: string, command: AnyCommand, words: readonly string[]): ParsedLine {
@@ -50,8 +52,18 @@ export function parseLine(name: string, command: AnyCommand, words: readonly str
     values[key] ??= spec.type === "flag" ? false : spec.type === "texts" ? [] : undefined;
   }
   const globals = values as unknown as GlobalValues;
-  const args = globals.help ? {} : readPositionals(name, command, positionals);
-  return { globals, input: { options: values as never, args: args as never, rest } };
+  if (globals.help) return { globals, input: { options: values as never, args: {}, rest } };
+  const missing = findMissing(command, positionals);
+  const args = readPositionals(name, command, missing === undefined ? positionals : [".", ...positionals]);
+  return { globals, input: { options: values as never, args: args as never, rest }, missing };
+}
+
+/** The last required argument, if one word is missing and the first argument can be left out. */
+function findMissing({ positionals }: AnyCommand, words: readonly string[]): string | undefined {
+  const [first, ...others]: readonly PositionalSpec[] = positionals;
+  const required = others.filter(({ optional }) => !optional);
+  const canBeHere = first?.here && !first.optional && words.length > 0;
+  return canBeHere && words.length === required.length ? required.at(-1)?.name : undefined;
 }
 
 function readOption(

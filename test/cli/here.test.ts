@@ -1,6 +1,6 @@
 // Commands typed inside a protected directory or a cell: the mission can be omitted or written as `.`, and paths are
 // relative to the current directory.
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type Ending, type World } from "./hermetic.ts";
@@ -44,6 +44,38 @@ describe("the mission", () => {
     expect(await must(project, "cat", ".", "notes.md")).toBe("notes\n");
     expect(await must(project, "cat", ".:latest", "notes.md")).toBe("notes\n");
     expect(JSON.parse(await must(project, "status", ".", "--json")).missions).toHaveLength(1);
+  });
+
+  it("can be left out before a path, a checkpoint or a time", async () => {
+    const inside = join(project, "src");
+    expect(await must(project, "cat", "notes.md")).toBe("notes\n");
+    expect(await must(inside, "cat", "../notes.md")).toBe("notes\n");
+    expect(await must(inside, "versions", "app.ts")).toContain("first seen");
+    expect(await must(project, "find", "*.md")).toContain("worktree/notes.md");
+    expect(await must(project, "grep", "notes")).toContain("worktree/notes.md:1:notes");
+    expect(await must(project, "ls", "src")).toBe("worktree/src/app.ts\n");
+    expect(await must(project, "ls", "latest", "src")).toBe("worktree/src/app.ts\n");
+    expect(await must(project, "show", "latest")).toContain("first checkpoint");
+    expect(await must(project, "diff", "0s")).toBe("");
+    expect(await must(project, "set", "live", "9")).toContain("protect_within_seconds = 9");
+    const { checkpoints } = JSON.parse(await must(project, "checkpoints", "--json"));
+    await must(project, "pin", checkpoints[0].checkpoint_id);
+    await must(project, "unpin", "latest");
+  });
+
+  it("is the one that is named where there is one of that name, and an unknown checkpoint is not guessed", async () => {
+    writeFileSync(join(project, "other"), "a file with the name of a mission\n");
+    expect((await typed(project, "ls", "other")).stderr).toContain("other has no checkpoints");
+    expect((await typed(project, "restore", "shpo")).stderr).toContain('shop has no checkpoint "shpo"');
+    expect((await typed(project, "restore", "shop", "10m", "more")).stderr).toContain("unexpected argument");
+    rmSync(join(project, "other"));
+  });
+
+  it("and an argument that is missing elsewhere is named", async () => {
+    const { exit, stderr } = await typed(world.cwd, "versions", "shop");
+    expect([exit, stderr]).toEqual([2, expect.stringContaining("missing argument: path")]);
+    expect((await typed(world.cwd, "cat")).stderr).toContain("missing argument: path");
+    expect((await typed(world.cwd, "restore", "shpo")).stderr).toContain("did you mean shop?");
   });
 
   it("is found through a link to the directory", async () => {

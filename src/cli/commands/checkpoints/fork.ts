@@ -9,7 +9,7 @@ export const command = defineCommand({
     "Creates a new mission from a checkpoint of another one, with its own cell and vault and the same content. The vaults " +
     "share stored data. The original mission is not touched.",
   positionals: [
-    { name: "mission", summary: "id of the mission to fork", here: true },
+    { name: "mission", summary: "id of the mission to fork (default: of this directory)", here: true },
     { name: "new-mission", summary: "id of the new mission" },
   ],
   options: {

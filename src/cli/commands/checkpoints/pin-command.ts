@@ -10,7 +10,7 @@ export function definePinCommand(pinned: boolean, about: string) {
   return defineCommand({
     about,
     positionals: [
-      { name: "mission", summary: "id of the mission", here: true },
+      { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
       {
         name: "checkpoint",
         summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",

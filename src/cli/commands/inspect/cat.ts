@@ -14,7 +14,11 @@ export const command = defineCommand({
     "Prints a file as it was in a checkpoint, byte for byte, without restoring anything. A checkpoint is an id or a part " +
     "of it, latest, or a time such as 10m, 14:30 or yesterday.",
   positionals: [
-    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT (default latest)", here: true },
+    {
+      name: "mission",
+      summary: "id of the mission, or MISSION:CHECKPOINT (default: the latest of this directory)",
+      here: true,
+    },
     { name: "path", summary: "a file, in the cell or from here" },
   ],
   options: {},

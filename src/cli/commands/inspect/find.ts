@@ -14,7 +14,7 @@ export const command = defineCommand({
     "Finds files by name in all checkpoints, including deleted ones. A pattern without a slash matches a name at " +
     "any depth; * stays within a name and ** crosses directories. Each path is listed with the newest checkpoint that has it.",
   positionals: [
-    { name: "mission", summary: "id of the mission", here: true },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     { name: "pattern", summary: "a name or a glob: '*.md', 'worktree/src/**'" },
   ],
   options: {

@@ -17,7 +17,11 @@ export const command = defineCommand({
     "is printed as CHECKPOINT:PATH:LINE:TEXT, with the newest checkpoint that has this version of the file. Exits 6 when " +
     "nothing matches.",
   positionals: [
-    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT for one checkpoint", here: true },
+    {
+      name: "mission",
+      summary: "id of the mission, or MISSION:CHECKPOINT for one checkpoint (default: of this directory)",
+      here: true,
+    },
     { name: "text", summary: "the text to find" },
   ],
   options: {

@@ -15,7 +15,7 @@ export const command = defineCommand({
     "Lists the versions of one file that the checkpoints have, oldest first: each with the first checkpoint that has it. A " +
     "changed time alone is not a new version.",
   positionals: [
-    { name: "mission", summary: "id of the mission", here: true },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     { name: "path", summary: "a file, in the cell or from here" },
   ],
   options: {},
