@@ -1,7 +1,19 @@
 // The checkpoint commands through the real command line: stdout, stderr and exit codes.
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { listTree, PYTHON } from "../snapshot/lab.ts";
+import { reportSkipped } from "../snapshot/tools.ts";
 import { createWorld, type World } from "./hermetic.ts";
 
 let world: World;
@@ -126,6 +138,11 @@ describe("diff", () => {
 });
 
 describe("pin and prune", () => {
+  it("says how much was freed, is stored, and is left on the disk", () => {
+    const { stderr } = world.run(["prune", "inbox"]);
+    expect(stderr).toMatch(/^freed 0 B; [\d.]+ KiB stored, [\d.]+ \w+ free on the disk of \/.*\/vault\n/);
+  });
+
   const keepOne = "--keep-last 1 --keep-hourly 0 --keep-daily 0 --keep-weekly 0 --keep-within 0";
 
   it("a dry run lists what would be removed and why the rest is kept", () => {
@@ -140,6 +157,28 @@ describe("pin and prune", () => {
 });
 
 describe("export and import", () => {
+  it("says how to unpack extended attributes, where there are some", () => {
+    const unpack = (line: string) =>
+      world.run(line.split(" ")).stderr.match(/unpack with: (tar .*)\n/)?.[1] ?? "";
+    expect(unpack("export inbox -o plain.tar.gz")).toMatch(/^tar xzf \/.*plain.tar.gz$/);
+    must("init attributes");
+    const file = world.write("home/missions/attributes/worktree/file", "");
+    const set = `import os; os.setxattr(${JSON.stringify(file)}, "user.color", b"red")`;
+    const { status, stderr } = spawnSync(PYTHON, ["-c", set], { encoding: "utf8" });
+    if (status !== 0) {
+      reportSkipped("the command that unpacks extended attributes", stderr.trim().split("\n").at(-1)!);
+      return;
+    }
+    must("checkpoint attributes");
+    const command = unpack("export attributes -o attributes.tar.gz");
+    expect(command).toMatch(/^tar --xattrs -xpzf \//);
+    mkdirSync(world.path("unpacked"));
+    expect(spawnSync("sh", ["-c", command], { cwd: world.path("unpacked") }).status).toBe(0);
+    expect(listTree(world.path("unpacked", "worktree"))).toEqual(
+      listTree(join(world.missions, "attributes/worktree")),
+    );
+  });
+
   it("round-trips a cell under another name", () => {
     must(`export inbox ${ids[1]} -o inbox.tar.gz`);
     const file = join(world.cwd, "inbox.tar.gz");

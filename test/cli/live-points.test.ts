@@ -51,6 +51,18 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.dispose]());
 
+describe("import of a copied vault", () => {
+  it("takes its newest point, live or not, or the one that is named", async () => {
+    const { root } = labAt(0).context.vault;
+    await must("import", root, "--mission", "newest");
+    expect(await must("cat", "newest", "worktree/notes.txt")).toBe("8 hours ago\n");
+    await must("import", `${root}:${ids[5]}`, "--mission", "named");
+    expect(await must("cat", "named", "worktree/notes.txt")).toBe("15 hours ago\n");
+    const { exit, stderr } = await world.call(["import", `${root}:nothing`, "--mission", "none"]);
+    expect([exit, stderr]).toEqual([6, expect.stringContaining(`it has: `)]);
+  });
+});
+
 describe("live points in the list of checkpoints", () => {
   it("are folded into one line, but not a single one, one with a message, or the newest", async () => {
     expect(await list()).toEqual([
@@ -93,17 +105,6 @@ describe("live points in the list of checkpoints", () => {
     writeFileSync(blobFile(context, manifest), "garbage");
     // The points after it are records on top of it.
     expect((await list()).slice(5)).toEqual([7, 8, 9, 10, 11, 12]);
-  });
-});
-
-describe("import of a copied vault", () => {
-  it("refuses a live point and names the newest checkpoint that can be imported", async () => {
-    const { root } = labAt(0).context.vault;
-    const { exit, stderr } = await world.call(["import", root, "--mission", "copy"]);
-    expect(exit).toBe(2);
-    expect(stderr).toContain(`${ids[12]} in ${root} is a live point`);
-    expect(stderr).toContain(`lazarus import ${root}:${ids[6]} `);
-    await must("import", `${root}:${ids[6]}`, "--mission", "copy");
   });
 });
 

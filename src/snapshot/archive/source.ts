@@ -157,12 +157,18 @@ export interface Image {
   readonly effectsPosition: number;
 }
 
+/** A point that builds on other documents of its vault, and has no image of its own. */
+export interface LivePoint {
+  readonly tag: string;
+  readonly isLivePoint: true;
+}
+
 export function isOciLayout(path: string): boolean {
   return existsSync(join(path, "oci-layout")) && existsSync(join(path, "index.json"));
 }
 
 /** Finds an image by its tag; default: the last image. Manifest and config are verified by digest. */
-export function openImage(root: string, tag: string | undefined): Image {
+export function openImage(root: string, tag: string | undefined): Image | LivePoint {
   const damaged = (what: string) => new LazarusError("VAULT_DAMAGED", `the layout ${root} ${what}`);
   const parse = (bytes: Buffer, what: string): Record<string, unknown> => {
     try {
@@ -193,15 +199,13 @@ export function openImage(root: string, tag: string | undefined): Image {
   }[];
   const tagOf = (image: (typeof images)[number]) =>
     image.annotations?.["org.opencontainers.image.ref.name"] ?? "";
-  const tagOfOrdinary = (image: (typeof images)[number]) =>
-    image.mediaType === RECORD_TYPE ? "" : tagOf(image);
   const chosen = tag === undefined ? images.at(-1) : images.find((image) => tagOf(image) === tag);
   if (chosen === undefined) {
     throw new LazarusError("CHECKPOINT_UNKNOWN", `the layout ${root} has no image ${tag ?? "at all"}`, {
       hint: `it has: ${images.map(tagOf).slice(-5).join(", ") || "nothing"}`,
     });
   }
-  if (chosen.mediaType === RECORD_TYPE) throw liveImage(root, tagOf(chosen), images.map(tagOfOrdinary));
+  if (chosen.mediaType === RECORD_TYPE) return { tag: tagOf(chosen), isLivePoint: true };
   const manifest = read(chosen, "a manifest");
   const config = read(manifest.config, "a config");
   if (!Array.isArray(manifest.layers)) throw damaged("has an image without layers");
@@ -219,17 +223,6 @@ export function openImage(root: string, tag: string | undefined): Image {
   const position = Number(ours?.effects?.position ?? 0);
   const effectsPosition = Number.isSafeInteger(position) && position > 0 ? position : 0;
   return { tag: tagOf(chosen), layers, isOurs: ours !== undefined, effectsPosition };
-}
-
-/** A live point builds on other documents of its vault, so that only a home with the whole vault can read it. */
-function liveImage(root: string, tag: string, ordinary: readonly string[]): LazarusError {
-  const newest = ordinary.findLast((each) => each !== "");
-  const instead =
-    newest === undefined ? "" : `lazarus import ${root}:${newest} imports the newest that is not; `;
-  return new LazarusError("USAGE", `${tag} in ${root} is a live point, which cannot be imported`, {
-    hint: `${instead}for the live point, copy the layout to MISSION in the vault_root of a home, then: lazarus registry rebuild`,
-    details: { tag },
-  });
 }
 
 /** Passes the raw tar bytes of one layer to `use`. Node reads only the first zstd frame, so our zstd layers are read by member. */

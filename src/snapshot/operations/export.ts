@@ -2,19 +2,18 @@
 // Streams, so memory does not grow with the checkpoint. The file gets its name only when it is complete and durable
 // (INV-1).
 import { basename, dirname, join } from "node:path";
-import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { readHistoryBytes } from "../../effects/travel.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import { asLazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
+import { writeCheckpointTar } from "../archive/checkpoint-tar.ts";
 import { effectComments } from "../archive/effect-comments.ts";
 import type { MissionContext } from "../mission-context.ts";
-import { type CheckpointRef, type Entry, type Flaw, storedLength } from "../model/entry.ts";
-import { comparePaths } from "../model/path-bytes.ts";
+import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { effectsPosition } from "../restore/effects.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { skippedPaths } from "../restore/shortfalls.ts";
-import { BLOCK, encodeGlobalComment, encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
+import { encodeGlobalComment } from "../tar/header.ts";
 import { gzipCodec } from "../vault/codec.ts";
 import { type Contents, openContents } from "../vault/contents.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
@@ -29,13 +28,14 @@ export interface ExportResult {
   /** Bytes of the tar stream, and of the archive. */
   readonly rawBytes: number;
   readonly bytes: number;
+  /** Namespaces of the extended attributes in it, such as "user". */
+  readonly xattrs: ReadonlySet<string>;
   /** Paths that the archive does not have, because they were skipped when the checkpoint was taken. */
   readonly notSaved: readonly Flaw[];
 }
 
 /** Concatenated gzip members are one valid gzip file. */
 const MEMBER_BYTES = 1 << 20;
-const YIELD_ENTRIES = 256;
 
 /** Passes the archive to `write`, piece by piece. */
 export async function exportCheckpoint(
@@ -46,10 +46,7 @@ export async function exportCheckpoint(
 ): Promise<ExportResult> {
   const { layers, metadata } = readCheckpoint(context.vault, ref);
   using contents = openContents(context.vault, layers);
-  const entries = [...contents.listing.values()].sort((a, b) => comparePaths(a.path, b.path));
-  const total = entries.reduce((sum, { size }) => sum + size, 0);
   const archive = createArchive(write);
-  const leaders = new Map<string, string>();
   archive.add(encodeGlobalComment(`lazarus checkpoint ${ref.id} of ${context.mission}`));
   const effects = {
     bytes: readHistoryBytes(context.effects.file),
@@ -57,17 +54,23 @@ export async function exportCheckpoint(
     checkpoint: ref.id,
   };
   for (const comment of effectComments(effects)) archive.add(encodeGlobalComment(comment));
-  let done = 0;
-  for (const [i, entry] of entries.entries()) {
-    addEntry(archive, contents, entry, leaders);
-    done += entry.size;
-    context.onProgress({ phase: "exporting", done, total, unit: "bytes" });
-    if (i % YIELD_ENTRIES !== 0) continue;
-    await yieldToEventLoop();
-    if (options.signal?.aborted) throw new LazarusError("INTERRUPTED", "the export was interrupted");
-  }
-  archive.add(Buffer.alloc(2 * BLOCK));
-  return { entries: entries.length, ...archive.end(), notSaved: skippedPaths(metadata, WHOLE_CELL) };
+  const entries = await writeCheckpointTar(contents, archive.add, {
+    what: "export",
+    signal: options.signal,
+    onProgress: (done, total) => context.onProgress({ phase: "exporting", done, total, unit: "bytes" }),
+  });
+  return {
+    entries,
+    ...archive.end(),
+    xattrs: namespacesOf(contents),
+    notSaved: skippedPaths(metadata, WHOLE_CELL),
+  };
+}
+
+function namespacesOf({ listing }: Contents): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const { xattrs = [] } of listing.values()) for (const [name] of xattrs) found.add(name.split(".")[0]!);
+  return found;
 }
 
 /** Writes the archive to a file, atomically. */
@@ -105,21 +108,6 @@ export async function exportToFile(
     quarantineDamage(context.vault, error);
     throw failed(error);
   }
-}
-
-function addEntry(archive: Archive, contents: Contents, entry: Entry, leaders: Map<string, string>): void {
-  const leader = entry.group === undefined ? undefined : leaders.get(entry.group);
-  if (leader !== undefined) {
-    archive.add(encodeHeader(entry, { linkTo: leader, storedSize: 0, plainNames: true }));
-    return;
-  }
-  if (entry.group !== undefined) leaders.set(entry.group, entry.path);
-  const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
-  const storedSize = map.length + storedLength(entry);
-  archive.add(encodeHeader(entry, { storedSize, plainNames: true }));
-  archive.add(map);
-  if (entry.type === "file") contents.read(entry, archive.add);
-  archive.add(Buffer.alloc(padding(storedSize)));
 }
 
 interface Archive {

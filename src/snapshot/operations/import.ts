@@ -22,26 +22,13 @@ import type { Lock } from "../../platform/lock.ts";
 import { posixSupport } from "../../platform/posix.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { adoptCell } from "../archive/adopt-cell.ts";
-import { collectEffectComments } from "../archive/effect-comments.ts";
-import {
-  type ArchiveLimits,
-  createMeter,
-  DEFAULT_LIMITS,
-  type Image,
-  isOciLayout,
-  openImage,
-  readArchive,
-  readImageLayer,
-} from "../archive/source.ts";
-import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
+import { type SourceOptions, type Unpacked, unpackSource } from "../archive/unpack-source.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
 import { vaultHistory } from "../capture/save-effects.ts";
 import { adoptCopies } from "../git/outside-adopt.ts";
 import { type MissionContext, placedAt } from "../mission-context.ts";
 import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { Flaw } from "../model/entry.ts";
-import { fromTarName } from "../tar/header.ts";
-import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
 import {
   adoptEffects,
   announceHistory,
@@ -55,18 +42,7 @@ import { prune } from "./prune.ts";
 import { recordNewMission } from "./record.ts";
 
 /** What to import, and how. */
-export interface ImportOptions {
-  /** An archive, or a directory that is an OCI layout. */
-  readonly source: string;
-  /** The image of a layout; default: the last one. */
-  readonly tag?: string | undefined;
-  readonly limits?: Partial<ArchiveLimits>;
-  /** Keep setuid bits and privileged xattrs. */
-  readonly trusted?: boolean;
-  /** Set the owners that the archive names. */
-  readonly owners: boolean;
-  readonly signal?: AbortSignal | undefined;
-}
+export type ImportOptions = SourceOptions;
 
 /** The imported cell and its first checkpoint. */
 export interface ImportResult extends CaptureResult {
@@ -114,7 +90,9 @@ async function importInto(
 ): Promise<ImportResult> {
   const tree = join(staging, "tree");
   makeDirectory(context.machine.disk, tree);
-  const { unpacker, effects } = await unpackAll(context, tree, options);
+  const found = await unpackSource(context, tree, options);
+  const { unpacker } = found;
+  const effects = effectsOf(options.source, found);
   crashPoint("snapshot.import.unpacked");
   const { root, as, unpacked } = locateCell(context, staging, tree);
   adoptCell(context.machine, context.config, {
@@ -206,78 +184,12 @@ function taken(context: MissionContext, what: string): LazarusError {
   );
 }
 
-interface Unpacked {
-  readonly unpacker: Unpacker;
-  /** The effect history that came along, if any. */
-  readonly effects: CarriedEffects | undefined;
-}
-
-async function unpackAll(context: MissionContext, tree: string, options: ImportOptions): Promise<Unpacked> {
-  const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const base: UnpackOptions = {
-    owners: options.owners,
-    trusted: options.trusted ?? false,
-    maxEntries: limits.maxEntries,
-  };
-  const unpacker = createUnpacker(tree, base);
-  const image = isOciLayout(options.source) ? openImage(options.source, options.tag) : undefined;
-  const total = image?.layers.reduce((sum, { size }) => sum + size, 0) ?? statSync(options.source).size;
-  const meter = createMeter(limits, (done) =>
-    context.onProgress({ phase: "unpacking", done, total, unit: "bytes" }),
-  );
-  const { signal } = options;
-  const comments = collectEffectComments();
-  if (image === undefined) {
-    if (statSync(options.source).isDirectory()) throw notALayout(options.source);
-    const sink = { ...sinkOf(unpacker), comment: comments.add };
-    await feed(sink, (use) => readArchive(options.source, meter, use, { signal }));
-  } else {
-    let compressedBefore = 0;
-    for (const layer of image.layers) {
-      unpacker.withOptions({ ...base, layer: { unescape: image.isOurs ? fromTarName : (name) => name } });
-      await feed(sinkOf(unpacker), (use) => readImageLayer(layer, meter, use, { compressedBefore, signal }));
-      compressedBefore += layer.size;
-    }
-  }
-  if (unpacker.entries === 0) throw new LazarusError("LAYER_DAMAGED", `${options.source} is empty`);
-  unpacker.finish();
-  return { unpacker, effects: image === undefined ? comments.take() : effectsOf(options.source, image) };
-}
-
-/** Without comments: those of a layer are not from an export. */
-function sinkOf(unpacker: Unpacker): TarSink {
-  return {
-    entry: (entry) => unpacker.entry(entry),
-    data: (chunk) => unpacker.data(chunk),
-    close: () => unpacker.close(),
-  };
-}
-
-/** The history in a copied vault. A link or a FIFO there is not one. */
-function effectsOf(source: string, { tag, effectsPosition }: Image): CarriedEffects | undefined {
+/** The history that came along: in an archive, or in a copied vault, where a link or a FIFO is not one. */
+function effectsOf(source: string, { comments, point }: Unpacked): CarriedEffects | undefined {
+  if (point === undefined) return comments;
   const found = lstatSync(vaultHistory(source), { throwIfNoEntry: false });
   if (!found?.isFile()) return undefined;
-  return { bytes: readVaultEffects(source), position: effectsPosition, checkpoint: tag };
-}
-
-async function feed(sink: TarSink, read: (use: (chunk: Buffer) => void) => Promise<void>): Promise<void> {
-  const reader = createTarReader(sink);
-  try {
-    await read((chunk) => reader.push(chunk));
-    reader.end();
-  } catch (error) {
-    if (!(error instanceof TarError)) throw error;
-    throw new LazarusError("LAYER_DAMAGED", `the archive cannot be read: ${error.message}`, {
-      hint: "check it with tar tvf; nothing was imported",
-      cause: error,
-    });
-  }
-}
-
-function notALayout(source: string): LazarusError {
-  return new LazarusError("NOT_FOUND", `${source} is a directory, but not an OCI layout`, {
-    hint: `tar -C ${source} -czf cell.tar.gz . && lazarus import cell.tar.gz --mission NAME`,
-  });
+  return { bytes: readVaultEffects(source), position: point.position, checkpoint: point.tag };
 }
 
 /** A cell has meta/mission.json at the top or in the only directory there; anything else becomes a worktree. */

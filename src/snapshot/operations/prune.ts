@@ -41,6 +41,8 @@ export interface PruneResult {
   readonly reasons: ReadonlyMap<string, readonly string[]>;
   readonly removedBlobs: number;
   readonly freedBytes: number;
+  /** What the vault needs afterwards. */
+  readonly vaultBytes: number;
   /** Set when no blob was removed, because a kept checkpoint cannot be read and its blobs are unknown. */
   readonly sweepRefused: string | null;
 }
@@ -179,12 +181,15 @@ function decide(context: MissionContext, options: PruneOptions): Decision {
           .sort(
             (a, b) => Number(manifests.has(b.digest)) - Number(manifests.has(a.digest)) || a.size - b.size,
           );
+  const sum = (blobs: readonly SizedBlob[]) => blobs.reduce((bytes, { size }) => bytes + size, 0);
+  const freedBytes = sum(garbage);
   return {
     kept: plan.keep,
     removed,
     reasons: new Map([...plan.reasons, ...lost.map(({ id }) => [id, ["its manifest is damaged"]] as const)]),
     removedBlobs: garbage.length,
-    freedBytes: garbage.reduce((sum, { size }) => sum + size, 0),
+    freedBytes,
+    vaultBytes: sum(vault.blobs()) - freedBytes,
     sweepRefused,
     garbage,
     evidence: vault.quarantine.list().filter((digest) => !needed.has(digest) || vault.has(digest)),

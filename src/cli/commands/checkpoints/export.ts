@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ERROR_KINDS, LazarusError } from "../../../platform/errors.ts";
+import { shellWord } from "../../../platform/shell-word.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { type ExportResult, exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
 import { defineCommand } from "../../command.ts";
@@ -11,7 +12,8 @@ import { sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
-    "Writes a checkpoint as one .tar.gz file, which `tar xzf` turns back into the cell. It includes secrets from " +
+    "Writes a checkpoint as one .tar.gz file, which `tar xzf` turns back into the cell (`tar --xattrs -xpzf` with its " +
+    "extended attributes). It includes secrets from " +
     "local-only layers, so protect the archive like the cell.",
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
@@ -69,10 +71,19 @@ export const command = defineCommand({
       },
       () => `${file}\n`,
     );
-    context.say(`${result.entries} entries, ${formatBytes(result.bytes)}; unpack with: tar xzf ${file}`);
+    context.say(
+      `${result.entries} entries, ${formatBytes(result.bytes)}; unpack with: ${unpackCommand(result, file)}`,
+    );
     return conclude(context, result);
   },
 });
+
+/** tar leaves attributes out unless it is told, and all but those of users unless they are named. */
+function unpackCommand({ xattrs }: ExportResult, file: string): string {
+  if (xattrs.size === 0) return `tar xzf ${shellWord(file)}`;
+  const others = [...xattrs].some((namespace) => namespace !== "user") ? " --xattrs-include='*'" : "";
+  return `tar --xattrs${others} -xpzf ${shellWord(file)}`;
+}
 
 function conclude(context: CliContext, { notSaved }: ExportResult): number {
   sayFlaws(context, "not in the checkpoint, and therefore not in the archive:", notSaved);

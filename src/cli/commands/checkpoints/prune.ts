@@ -1,3 +1,4 @@
+import { statfsSync } from "node:fs";
 import { type PruneOptions, type PruneResult, prune } from "../../../snapshot/operations/prune.ts";
 import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import type { Retention } from "../../../snapshot/settings.ts";
@@ -5,6 +6,7 @@ import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
+import { adviseMore, isTight, type Removable } from "../../render/room.ts";
 
 export const command = defineCommand({
   about:
@@ -67,11 +69,13 @@ export const command = defineCommand({
           kept: result.kept.map(({ id }) => ({ checkpoint_id: id, because: result.reasons.get(id) ?? [] })),
           removed_blobs: result.removedBlobs,
           freed_bytes: result.freedBytes,
+          vault_bytes: result.vaultBytes,
           sweep_refused: result.sweepRefused,
         })),
       },
       () => results.map(({ mission, result }) => describe(mission, result, options["dry-run"])).join(""),
     );
+    if (!options["dry-run"]) await sayRoom(context, results);
     for (const { mission, result } of results) {
       if (result.sweepRefused !== null)
         context.warn(
@@ -95,6 +99,29 @@ async function pruneOne(
     policy: { ...missionContext.settings.retention, ...overrides },
   });
   return result;
+}
+
+/** How much room there is now, and what else would help where that is little. */
+async function sayRoom(
+  context: CliContext,
+  results: readonly { readonly mission: string; readonly result: PruneResult }[],
+): Promise<void> {
+  const { vault_root: place } = context.config.config;
+  if (results.length === 0 || context.globals.json) return;
+  const sum = (bytesOf: (result: PruneResult) => number) =>
+    results.reduce((bytes, { result }) => bytes + bytesOf(result), 0);
+  const { bavail, blocks, bsize } = statfsSync(place);
+  const [freeBytes, diskBytes] = [bavail * bsize, blocks * bsize];
+  const freed = formatBytes(sum(({ freedBytes }) => freedBytes));
+  const left = formatBytes(sum(({ vaultBytes }) => vaultBytes));
+  context.say(`freed ${freed}; ${left} stored, ${formatBytes(freeBytes)} free on the disk of ${place}`);
+  if (!isTight(freeBytes, diskBytes)) return;
+  const more: Removable[] = [];
+  for (const { mission } of results) {
+    const { freedBytes } = await pruneOne(context, mission, { dryRun: true }, { max_bytes: 1 });
+    more.push({ mission, bytes: freedBytes });
+  }
+  context.say(adviseMore(more));
 }
 
 function describe(mission: string, result: PruneResult, dryRun: boolean): string {
