@@ -231,7 +231,7 @@ describe("verify and registry rebuild", () => {
   });
 
   it("leaves no temporary files", () => {
-    expect(readdirSync(world.missions).sort()).toEqual(["first-again", "inbox", "outbox"]);
+    expect(readdirSync(world.missions).sort()).toEqual(["attributes", "first-again", "inbox", "outbox"]);
     const litter = readdirSync(world.home, { recursive: true, encoding: "utf8" }).filter((name) =>
       name.endsWith(".tmp"),
     );
