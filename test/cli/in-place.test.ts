@@ -8,11 +8,13 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { giveToPlainUser } from "../plain-user.ts";
+import { listTree } from "../snapshot/lab.ts";
 import { otherFileSystem } from "../snapshot/restore-world.ts";
 import { createWorld, type World } from "./hermetic.ts";
 
@@ -57,6 +59,31 @@ describe("protect", () => {
       expect(stderr).toContain(next);
     }
     expect(existsSync(join(world.missions, "other"))).toBe(false);
+  });
+
+  it("refuses a directory that overlaps another mission's, and leaves that one protected as it was", () => {
+    world.write("src/app/sub/file", "x");
+    expect(world.run(["protect", world.path("src/app")]).exit).toBe(0);
+    symlinkSync(world.path("src/app/sub"), world.path("link"));
+    const before = listTree(world.path("src"));
+    for (const [directory, reason] of [
+      ["src/app", "the worktree of app"],
+      ["src/app/sub", "is inside"],
+      ["link", "is inside"],
+      ["src", "contains"],
+    ] as const)
+      for (const words of [
+        ["protect", world.path(directory), "--mission", "other"],
+        ["init", "other", "--worktree", world.path(directory)],
+        ["run", "other", "--in", world.path(directory), "--", "true"],
+      ]) {
+        const { exit, stderr } = world.run(words);
+        expect([exit, stderr], words.join(" ")).toEqual([7, expect.stringContaining(reason)]);
+      }
+    expect(existsSync(join(world.missions, "other"))).toBe(false);
+    expect(listTree(world.path("src"))).toEqual(before);
+    expect(world.run(["restore", "app", "--to", world.path("restored")]).exit).toBe(0);
+    expect(listTree(world.path("restored/worktree"))).toEqual(listTree(world.path("src/app")));
   });
 
   it("a record that cannot be read is an error with a way out", () => {

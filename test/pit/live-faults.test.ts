@@ -35,6 +35,7 @@ it("50,000 files that are created in a burst", async () => {
   }`;
   execFileSync(process.execPath, ["-e", script], { cwd: lab.worktree });
   await lab.point();
+  expect(await lab.differences()).toEqual([]);
   fs.writeFileSync(at("many/49900/49999"), "changed");
   await expectSaved();
 });
@@ -68,6 +69,39 @@ it("a directory that is deleted and recreated, as another kind of file in betwee
   fs.rmSync(at("a"), { recursive: true });
   fs.symlinkSync("c", at("a"));
   await expectSaved();
+});
+
+it("the worktree itself, which is deleted and recreated", async () => {
+  fs.rmSync(lab.worktree, { recursive: true });
+  fs.mkdirSync(lab.worktree);
+  fs.writeFileSync(at("first"), "1");
+  await lab.point();
+  expect(await lab.differences()).toEqual([]);
+  fs.mkdirSync(at("a/b"), { recursive: true });
+  fs.writeFileSync(at("a/b/two"), "22");
+  await lab.point();
+  expect(await lab.differences()).toEqual([]);
+});
+
+it.each([
+  ["watches", "max_user_watches"],
+  ["instances", "max_user_instances"],
+])("the kernel's limit of %s: the cell is walked, and the sysctl is named", async (what, sysctl) => {
+  // A user namespace has limits of its own.
+  const limit = `echo ${what === "watches" ? 7 : 0} > /proc/sys/user/max_inotify_${what}`;
+  const program = join(import.meta.dirname, "few-watches.ts");
+  const line = `${limit} && exec "$0" "$1"`;
+  const words = ["--user", "--map-root-user", "sh", "-c", line, process.execPath, program];
+  if (spawnSync("unshare", ["--user", "--map-root-user", "sh", "-c", limit]).status !== 0) {
+    reportSkipped(`the real limit of inotify ${what}`, "unshare --user is not allowed here");
+    return;
+  }
+  const { stdout, stderr } = spawnSync("unshare", words, { encoding: "utf8" });
+  const found = stdout === "" ? { stderr } : JSON.parse(stdout);
+  expect(found).toEqual({
+    unwatched: expect.stringContaining(`fs.inotify.${sysctl}`),
+    differences: [[], []],
+  });
 });
 
 it("a bind mount that is added and removed", async () => {

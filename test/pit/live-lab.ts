@@ -33,9 +33,12 @@ export interface LiveLab extends AsyncDisposable {
 
 const M1 = parseMissionId("m1");
 
-/** The first point has been taken: the next one is taken from a set. */
-export async function createLiveLab(prepare: (worktree: string) => void = () => {}): Promise<LiveLab> {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), "lazarus-live-")));
+/** The first point has been taken: the next one is taken from a set. `existing`: the directory of another lab, which removes it. */
+export async function createLiveLab(
+  prepare: (worktree: string) => void = () => {},
+  existing?: string,
+): Promise<LiveLab> {
+  const directory = existing ?? realpathSync(mkdtempSync(join(tmpdir(), "lazarus-live-")));
   const home = join(directory, "home");
   let aheadMs = 0;
   const { clock } = systemMachine;
@@ -101,7 +104,7 @@ export async function createLiveLab(prepare: (worktree: string) => void = () => 
     async [Symbol.asyncDispose]() {
       await live[Symbol.asyncDispose]();
       context[Symbol.dispose]();
-      removeTree(directory);
+      if (existing === undefined) removeTree(directory);
     },
   };
   await lab.point();

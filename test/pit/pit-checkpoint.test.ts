@@ -5,7 +5,8 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { askRaw } from "../http/test-server.ts";
-import { listTree } from "../snapshot/lab.ts";
+import { listTree, removeTree } from "../snapshot/lab.ts";
+import { HOSTILE_CHANGES, plantFiles } from "./hostile-changes.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -67,6 +68,16 @@ function listSaved(id: string): string[] {
   return listTree(directory);
 }
 
+/** The same, without the rest of the cell. */
+function listWorktree(id: string): string[] {
+  const directory = join(world.directory, `restored-${id}`);
+  const { exit, stderr } = world.run(["restore", "m1", id, "--to", directory]);
+  expect([exit, stderr]).toEqual([0, expect.anything()]);
+  const lines = listTree(join(directory, "worktree"));
+  removeTree(directory);
+  return lines;
+}
+
 /** Without what the agent's keeper and the commands themselves write. */
 function listCell(): string[] {
   return listTree(join(world.missions, "m1"));
@@ -97,6 +108,19 @@ describe("through the pit", () => {
     expect(Object.keys(second.document)).toEqual(Object.keys(alone.document));
     expect(world.run(["show", "m1", first.document.checkpoint_id]).stdout).toContain("first");
   });
+
+  it("after every hostile change, the listing is that of the worktree, and of a walk", async () => {
+    plantFiles(worktree());
+    await checkpointByPit();
+    for (const [name, change] of HOSTILE_CHANGES) {
+      change(worktree());
+      const [{ document: byPit }, now] = [await checkpointByPit(), listTree(worktree())];
+      const { document: byWalk } = checkpointAlone();
+      const [pit, walk] = [byPit, byWalk].map((document) => listWorktree(document.checkpoint_id));
+      expect(pit, name).toEqual(now);
+      expect(walk, name).toEqual(now);
+    }
+  }, 300_000);
 
   it("flaws and exit code are the same as of a walk", async () => {
     const script = `require("net").createServer().listen("s.sock", () => process.send("ready"))`;

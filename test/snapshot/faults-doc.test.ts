@@ -13,3 +13,12 @@ it("docs/faults.md names only existing test files, and every kill loop", () => {
   for (const loop of ["checkpoint", "restore", "import", "prune", "export-repair-pin"])
     expect(named).toContain(`test/crash/${loop}.test.ts`);
 });
+
+it("every fault of live points has a test of that name", () => {
+  const text = readFileSync(join(ROOT, "docs/faults.md"), "utf8");
+  const section = text.split(/^## /m).find((each) => each.startsWith("Live points: what could")) ?? "";
+  const rows = [...section.matchAll(/^\| .+ \| `(.+)` \| (.+) \|$/gm)];
+  expect(rows.length).toBeGreaterThan(14);
+  for (const [, file = "", name = ""] of rows)
+    expect(readFileSync(join(ROOT, file), "utf8"), `${file}: ${name}`).toContain(`("${name}`);
+});
