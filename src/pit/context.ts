@@ -3,8 +3,6 @@
 import { EventEmitter } from "node:events";
 import { resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
-import { allAdapters } from "../agents/adapters.ts";
-import { declaredAdapters } from "../agents/declared.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
@@ -93,8 +91,6 @@ export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, environment } = options;
   const current = createReloadableConfig(options.effective, options.readConfig, options.log);
   const { config } = current.effective;
-  let adapters = readAdapters(current.effective);
-  const listeners = new Set<() => void>();
   const events = new EventEmitter<EventChannels>();
   events.setMaxListeners(0);
   let registry: Registry | undefined;
@@ -157,18 +153,13 @@ export function openPitContext(options: PitContextOptions): PitContext {
       return current.effective;
     },
     config,
-    reloadConfig() {
-      if (!current.reload()) return false;
-      adapters = readAdapters(current.effective);
-      for (const listener of listeners) listener();
-      return true;
-    },
-    onReload: (listener) => void listeners.add(listener),
+    reloadConfig: current.reload,
+    onReload: current.onReload,
     version: options.version,
     environment,
     home: environment.LAZARUS_HOME ? resolve(options.cwd, environment.LAZARUS_HOME) : undefined,
     get adapters() {
-      return adapters;
+      return current.adapters;
     },
     program: options.program,
     log: options.log,
@@ -191,10 +182,6 @@ export function openPitContext(options: PitContextOptions): PitContext {
       registry = undefined;
     },
   };
-}
-
-function readAdapters({ document, file }: EffectiveConfig): readonly Adapter[] {
-  return allAdapters(declaredAdapters(document, file));
 }
 
 function messageOf(error: unknown): string {

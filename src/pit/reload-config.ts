@@ -1,5 +1,7 @@
 // The configuration of a running pit, which reads its file again: settings take effect without a restart. Paths and intervals
 // stay as they were when it started, since locks, sockets and watches depend on them. A file that cannot be used changes nothing.
+import type { Adapter } from "../agents/adapter.ts";
+import { allAdapters } from "../agents/adapters.ts";
 import { declaredAdapters } from "../agents/declared.ts";
 import type { ConfigKey, EffectiveConfig } from "../cell/config.ts";
 import type { JsonObject } from "../platform/json-file.ts";
@@ -9,6 +11,9 @@ import { checkPitSettings } from "./settings.ts";
 
 export interface ReloadableConfig {
   readonly effective: EffectiveConfig;
+  /** The agent CLIs that are known: those of the config first. */
+  readonly adapters: readonly Adapter[];
+  onReload(listener: () => void): void;
   /** Whether anything changed. */
   reload(): boolean;
 }
@@ -24,6 +29,8 @@ export function createReloadableConfig(
   log: (line: string) => void,
 ): ReloadableConfig {
   let effective = initial;
+  let adapters = readAdapters(initial);
+  const listeners = new Set<() => void>();
   // What was read last, usable or not: reported once.
   let seen = JSON.stringify([initial.config, initial.document]);
   const readNew = (): EffectiveConfig | undefined => {
@@ -47,6 +54,10 @@ export function createReloadableConfig(
     get effective() {
       return effective;
     },
+    get adapters() {
+      return adapters;
+    },
+    onReload: (listener) => void listeners.add(listener),
     reload() {
       const found = read && readNew();
       if (found === undefined) return false;
@@ -54,8 +65,10 @@ export function createReloadableConfig(
       // Unchanged when a wrong value was corrected to what it was before.
       const isSame = JSON.stringify(found.document) === JSON.stringify(effective.document);
       effective = { ...found, config: initial.config, origins: initial.origins };
+      adapters = readAdapters(effective);
       if (!isSame) log("the settings were changed and are used from now on");
       if (later.length > 0) log(`restart the pit to use the new values of ${later.join(", ")}`);
+      for (const listener of listeners) listener();
       return true;
     },
   };
@@ -66,6 +79,10 @@ function check({ document, file }: EffectiveConfig): void {
   checkPitSettings(document, file);
   readSettings(document, file);
   declaredAdapters(document, file);
+}
+
+function readAdapters({ document, file }: EffectiveConfig): readonly Adapter[] {
+  return allAdapters(declaredAdapters(document, file));
 }
 
 function findFixed(before: EffectiveConfig, found: EffectiveConfig): string[] {
