@@ -1,11 +1,20 @@
 // Hook lines: reading back the lines of one life, also from a truncated file, and what the lines mean.
+import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemDisk } from "../platform/disk.ts";
 import type { HookEvent, ToolCall } from "./adapter.ts";
-import { appendHookLine, type HookLine, readHookLines, summarizeHooks } from "./hook-lines.ts";
+import {
+  appendHookLine,
+  checkHookLines,
+  type HookLine,
+  hasReported,
+  readHookLines,
+  readHookSession,
+  summarizeHooks,
+} from "./hook-lines.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -46,6 +55,21 @@ describe("the file", () => {
   it("is empty where no hook has reported", () => {
     expect(readHookLines(directory, 1)).toEqual([]);
     expect(readHookLines(join(directory, "absent"), 1)).toEqual([]);
+  });
+
+  it.each(["mkfifo", "mkdir", "ln -s /dev/zero"])("is empty when it was replaced (%s)", (replace) => {
+    const [program = "", ...args] = [...replace.split(" "), join(directory, "hooks.jsonl")];
+    expect(spawnSync(program, args).status).toBe(0);
+    expect(readHookLines(directory, 1)).toEqual([]);
+    expect(hasReported(directory, 1)).toBe(false);
+    expect(readHookSession(directory, 1)).toBeNull();
+    expect(checkHookLines(directory, 1)).toMatchObject({ isUrgent: false });
+  });
+
+  it("says whether a life has reported, also in the older of two files", () => {
+    appendHookLine(machine, directory, at(1, { kind: "prompt" }, 1));
+    appendHookLine(machine, directory, at(2, { kind: "prompt" }, 2), 1);
+    expect([1, 2, 3].map((epoch) => hasReported(directory, epoch))).toEqual([true, true, false]);
   });
 
   it("skips a line that was cut off, and keeps the next one whole", () => {

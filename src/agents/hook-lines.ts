@@ -2,7 +2,7 @@
 // secrets; readers redact what they show). `lazarus hook` appends between an agent's steps, so nothing heavy is imported.
 // A line is durable before the hook returns, so a tool call is on record before it runs (INV-5). A torn last line is
 // ignored. The size is bounded: a full file replaces the older of two.
-import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { appendLine } from "../platform/durable.ts";
 import { isJsonObject } from "../platform/json-file.ts";
@@ -96,19 +96,23 @@ export function readHookSession(directory: string, epoch: number): string | null
   return null;
 }
 
-/** At most twice the limit: a file that something else wrote to does not fill the memory. */
+/**
+ * At most twice the limit: a file that something else wrote to does not fill the memory. Empty for anything but a file:
+ * opening a pipe would wait for a writer, and the agent can put one here.
+ */
 function readTail(path: string, limitBytes: number = 2 * LIMIT_BYTES): string {
   let fd: number;
   try {
-    fd = openSync(path, "r");
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
     return "";
   }
   try {
-    const { size } = statSync(path);
-    const length = Math.min(size, limitBytes, 2 * LIMIT_BYTES);
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) return "";
+    const length = Math.min(stat.size, limitBytes, 2 * LIMIT_BYTES);
     const buffer = Buffer.alloc(length);
-    return buffer.toString("utf8", 0, readSync(fd, buffer, 0, length, size - length));
+    return buffer.toString("utf8", 0, readSync(fd, buffer, 0, length, stat.size - length));
   } finally {
     closeSync(fd);
   }

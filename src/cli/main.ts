@@ -36,6 +36,8 @@ function currentDirectory(): string {
     return process.cwd();
   } catch {
     const { PWD } = process.env;
+    // A thread cannot start without one.
+    process.chdir("/");
     return PWD?.startsWith("/") ? PWD : "/";
   }
 }

@@ -114,9 +114,10 @@ async function takeBaseline(
   }
 }
 
-function requireProgram(
+/** Throws when the agent's program cannot be started. */
+export function requireProgram(
   context: PitContext,
-  { mission, command, cwd, env }: AgentSpec,
+  { mission, command, cwd, env }: Pick<AgentSpec, "mission" | "command" | "cwd" | "env">,
   environment: Environment | null = null,
 ): void {
   const { PATH } = { ...(environment ?? context.environment), ...env };

@@ -239,6 +239,15 @@ describe("verify and registry rebuild", () => {
   });
 });
 
+it("explains and stops an agent from its directory, which was deleted", () => {
+  const { exit, stdout } = world.shell(`
+    mkdir app && cd app && lazarus run --here -d -q -- sh -c 'kill -9 $$' && rm -rf ../app
+    lazarus why app && lazarus stop app
+  `);
+  expect(exit).toBe(0);
+  expect(stdout).toContain("app was killed by SIGKILL");
+});
+
 it("works in a current directory that was deleted with its cell", () => {
   const { exit, stdout, stderr } = world.shell(`
     lazarus init lost >/dev/null 2>&1 && cd ${world.missions}/lost/worktree && echo kept > file

@@ -153,6 +153,16 @@ describe("run in place", () => {
     expect(second.stderr).not.toContain("is now the worktree");
   });
 
+  it("does not protect a directory for a program that does not exist", () => {
+    world.write("app/x", "");
+    const { exit, stderr } = world.run(["run", "--in", world.path("app"), "--", "./nosuch"]);
+    expect({ exit, first: stderr.split("\n")[0] }).toEqual({
+      exit: 127,
+      first: 'error: cannot start the agent of app: the command "./nosuch" does not exist',
+    });
+    expect(world.json("status --json").missions).toEqual([]);
+  });
+
   it("--in takes the mission's name, or the directory's by default", () => {
     mkdirSync(world.path("a"));
     mkdirSync(world.path("b"));

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { recognizeAgent } from "../../../pit/conversation/known-agent.ts";
 import { openSignalRelay, runInForeground, saveTerminal } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
@@ -5,7 +6,7 @@ import type { Environment } from "../../../pit/record/environment.ts";
 import { REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
 import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
 import { agentName } from "../../../pit/start/revive.ts";
-import { startMission } from "../../../pit/start-mission.ts";
+import { requireProgram, startMission } from "../../../pit/start-mission.ts";
 import { pitOwner } from "../../../pit/view.ts";
 import type { CheckpointResult } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
@@ -93,23 +94,17 @@ export const command = defineCommand({
     const { mission } = place;
     refuseInsideLife(context, "run", mission);
     if (rest.length === 0) throw usage("run", `missing command: lazarus run ${mission} -- COMMAND`);
-    const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
-    if (options.revive === "substitute" && substitute === null)
-      throw usage("run", "--revive substitute needs --substitute COMMAND");
-    const resumeCommand =
-      options["resume-command"] === undefined ? undefined : splitWords(options["resume-command"]);
-    for (const [option, template] of [
-      ["--substitute", substitute],
-      ["--resume-command", resumeCommand],
-    ] as const) {
-      const problem = template == null ? undefined : findTemplateProblem(template);
-      if (problem !== undefined) throw usage("run", `${option} COMMAND: ${problem}`);
-    }
+    const { substitute, resumeCommand } = readCommands(options);
     if (options.stall !== undefined && !(options.stall > 0))
       throw usage("run", "--stall needs a number of seconds above 0");
     checkConfig(context.config);
     using pitContext = openCliPitContext(context);
     const { kept, env } = readAgentEnvironment(context, options);
+    // Before a directory becomes a worktree. A clone may contain the program, so there it is checked afterwards.
+    if (place.directory !== undefined) {
+      const directory = resolve(context.surroundings.cwd, options.cwd ?? place.directory);
+      requireProgram(pitContext, { mission, command: rest, cwd: directory, env }, kept);
+    }
     const cwd = await prepareRunPlace(context, place, options);
     const spec = {
       mission,
@@ -178,6 +173,27 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+/** The commands for revivals that are given as options. */
+function readCommands(options: {
+  readonly revive: string | undefined;
+  readonly substitute: string | undefined;
+  readonly "resume-command": string | undefined;
+}): { readonly substitute: readonly string[] | null; readonly resumeCommand: readonly string[] | undefined } {
+  const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
+  if (options.revive === "substitute" && substitute === null)
+    throw usage("run", "--revive substitute needs --substitute COMMAND");
+  const resumeCommand =
+    options["resume-command"] === undefined ? undefined : splitWords(options["resume-command"]);
+  for (const [option, template] of [
+    ["--substitute", substitute],
+    ["--resume-command", resumeCommand],
+  ] as const) {
+    const problem = template == null ? undefined : findTemplateProblem(template);
+    if (problem !== undefined) throw usage("run", `${option} COMMAND: ${problem}`);
+  }
+  return { substitute, resumeCommand };
+}
 
 /** An agent starts from what is there, so a path that could not be saved exactly is reported, not fatal (INV-6). */
 function reportBaseline(context: CliContext, mission: string, baseline: CheckpointResult | undefined): void {
