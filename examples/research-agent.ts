@@ -1,5 +1,6 @@
-// A research agent: it searches twice (reads), then mails its report, which must happen once. Kill it anywhere and restart
-// it with the same directory; it continues at the step where it stopped.
+// A research agent with subagents: an editor asks a researcher about two topics, each a run of its own, then mails the report, which
+// must happen once. Kill it anywhere and start it again with the same directory: it continues where it stopped, and a researcher that
+// has answered is not asked again.
 //
 //   node examples/research-agent.ts ./my-cell
 //
@@ -7,59 +8,70 @@
 // `lazarus runs resolve <effect> --done | --retry --store my-cell/state/runs.db`.
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { jsonSchema } from "ai";
-import { createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
+import { ToolLoopAgent, tool } from "ai";
+import { currentEffect, durable, openCellRunStore } from "lazarus/run";
 import { createScriptedModel } from "lazarus/testing";
+import { z } from "zod";
 
 const cell = process.argv[2] ?? "research-cell";
 mkdirSync(cell, { recursive: true });
-
-const text = (name: string) =>
-  jsonSchema<Record<string, string>>({
-    type: "object",
-    properties: { [name]: { type: "string" } },
-    required: [name],
-  });
-
-const agent = {
-  id: "research",
-  instructions: "Search twice, then mail a short report.",
-  tools: {
-    search: {
-      description: "Searches the web.",
-      inputSchema: text("query"),
-      effect: "read" as const,
-      execute: ({ query }: Record<string, string>) => `three results about ${query}`,
-    },
-    mail_report: {
-      description: "Mails the report to the team.",
-      inputSchema: text("report"),
-      effect: "once" as const,
-      execute: ({ report }: Record<string, string>, { effectId }: { effectId: string }) => {
-        appendFileSync(join(cell, "outbox.jsonl"), `${JSON.stringify({ id: effectId, report })}\n`);
-        return "sent";
-      },
-    },
-  },
-};
-
 await using store = openCellRunStore(cell);
-const executor = createExecutor({
-  // Replace it with a real model, such as anthropic("claude-sonnet-4-5") from @ai-sdk/anthropic.
-  model: createScriptedModel([
-    { tool: "search", input: { query: "durable agents" } },
-    { tool: "search", input: { query: "effect ledgers" } },
-    { tool: "mail_report", input: { report: "Both are a good idea." } },
-    "The report is out.",
-  ]),
-  store,
-  checkpoint: { required: true },
-});
 
-const recovered = await recoverInterrupted(executor, { agentFor: () => agent });
-const [before] = await store.list({ limit: 1 });
-if (before === undefined) await executor.run(agent, "What is known about durable agents?");
-for (const each of recovered) process.stderr.write(`resumed run ${each.runId}\n`);
-const [head] = await store.list({ limit: 1 });
-process.stdout.write(`${head!.runId} ${head!.status}\n`);
-process.exitCode = head!.status === "completed" ? 0 : 4;
+const researcher = durable(
+  new ToolLoopAgent({
+    id: "researcher",
+    instructions: "Search, then answer in one sentence.",
+    // Replace the models with real ones, such as anthropic("claude-sonnet-4-5") from @ai-sdk/anthropic.
+    model: createScriptedModel([{ tool: "search", input: { query: "survey" } }, "It is a good idea."]),
+    tools: {
+      search: tool({
+        description: "Searches the web.",
+        inputSchema: z.object({ query: z.string() }),
+        execute: ({ query }) => `three results about ${query}`,
+      }),
+    },
+  }),
+  { store, effects: { search: "read" }, recover: false },
+);
+
+const editor = durable(
+  new ToolLoopAgent({
+    id: "editor",
+    instructions: "Have two topics researched, then mail a short report.",
+    model: createScriptedModel([
+      { tool: "research", input: { topic: "durable agents" } },
+      { tool: "research", input: { topic: "effect ledgers" } },
+      { tool: "mail_report", input: { report: "Both are a good idea." } },
+      "The report is out.",
+    ]),
+    tools: {
+      research: tool({
+        description: "Asks a researcher.",
+        inputSchema: z.object({ topic: z.string() }),
+        execute: async ({ topic }) => (await researcher.generate({ prompt: topic })).text,
+      }),
+      mail_report: tool({
+        description: "Mails the report to the team.",
+        inputSchema: z.object({ report: z.string() }),
+        execute: ({ report }) => {
+          appendFileSync(
+            join(cell, "outbox.jsonl"),
+            `${JSON.stringify({ id: currentEffect()?.id, report })}\n`,
+          );
+          return "sent";
+        },
+      }),
+    },
+  }),
+  // A nested tool is called again after a kill, and finds the runs that it has begun.
+  { store, effects: { research: "nested" }, recover: false },
+);
+
+// The id makes it one run: after a kill, the same call continues it.
+try {
+  const { text } = await editor.generate({ runId: "report", prompt: "What is known about durable agents?" });
+  process.stdout.write(`${text}\n`);
+} catch (error) {
+  process.stderr.write(`${String(error)}\n`);
+  process.exitCode = 4;
+}

@@ -1,11 +1,12 @@
 // Kills every example at the crash points it passes, and restarts it until it finishes. The first kill uses the source, the
 // others a bundle, which starts faster.
-import { spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openCellRunStore } from "../../src/run/index.ts";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { openCellRunStore, openSqliteRunStore } from "../../src/run/index.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { ARM, bundleProgram } from "../bundle.ts";
 
@@ -79,8 +80,7 @@ describe("examples", () => {
       };
       const { cell } = await survive("research-agent.ts", point, async (where) => {
         await using store = openCellRunStore(where);
-        const [head] = await store.list({ limit: 1 });
-        for (const { id, state } of await store.effects(head!.runId)) {
+        for (const { id, state } of await store.effects("report")) {
           if (state !== "unknown") continue;
           await store.resolve(id, {
             outcome: outboxOf(where).some((line) => line.includes(id)) ? "done" : "retry",
@@ -88,6 +88,12 @@ describe("examples", () => {
         }
       });
       expect(outboxOf(cell).length).toBe(1);
+      await using store = openCellRunStore(cell);
+      expect((await store.list()).map(({ runId, status }) => `${runId} ${status}`).sort()).toEqual([
+        "report completed",
+        "report.1.0.0 completed",
+        "report.2.0.0 completed",
+      ]);
     },
   );
   test.each([...AROUND, "engine.phase.finished", "engine.phase.finished#2"])(
@@ -107,4 +113,43 @@ describe("examples", () => {
       expect(stdout).toBe("hello, gathered, thought, answered\n");
     },
   );
+  test("the nightly schedule, on two hosts of which one is killed, reports once for the night that was missed", async () => {
+    const data = mkdtempSync(join(directory, "nightly-"));
+    const reports = () => {
+      const path = join(data, "reports.jsonl");
+      return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
+    };
+    await using store = openSqliteRunStore(join(data, "runs.db"));
+    await store.log.journal.writeTick("nightly", Date.now() - 3 * 86_400_000);
+    const program = join(ROOT, "examples", "nightly-schedule.ts");
+    const hosts: ChildProcess[] = [];
+    const launch = (crashAt?: string) => {
+      const arm = crashAt === undefined ? [] : ["--import", ARM];
+      const env = { ...process.env, ...(crashAt === undefined ? {} : { LAZARUS_CRASH_AT: crashAt }) };
+      const host = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...arm, program, data], {
+        env,
+        stdio: "ignore",
+      });
+      hosts.push(host);
+      return host;
+    };
+    try {
+      // Dies after the model has answered, before the report is published.
+      const [, signal] = await once(launch("engine.model.answered"), "exit");
+      expect([signal, reports()]).toEqual(["SIGKILL", []]);
+      launch();
+      launch();
+      await vi.waitFor(
+        async () => {
+          const runs = await store.list();
+          expect(runs.map(({ status }) => status)).toEqual(["completed"]);
+          expect(runs[0]!.runId).toMatch(/^nightly-\d{8}T030000000Z$/);
+        },
+        { timeout: 60_000, interval: 50 },
+      );
+      expect(reports()).toHaveLength(1);
+    } finally {
+      for (const host of hosts) host.kill("SIGKILL");
+    }
+  }, 90_000);
 });
