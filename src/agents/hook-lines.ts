@@ -152,9 +152,9 @@ export interface HookSummary {
   readonly openCalls: readonly ToolCall[];
   /** The last call that was reported to end, in a turn that has not ended. */
   readonly endedCall: ToolCall | null;
-  /** The last turn ended, and nothing has begun since. */
+  /** The last turn ended, and nothing has started since. */
   readonly isFinished: boolean;
-  /** The last turn failed, and nothing has begun since. */
+  /** The last turn failed, and nothing has started since. */
   readonly failure: { readonly class: PatternClass; readonly message: string } | null;
   /** Null: no hook has reported anything. */
   readonly lastEventMs: number | null;

@@ -1,5 +1,5 @@
 // A file of Lazarus in a directory where an agent's CLI looks for plugins or hooks: installed and removed as a whole. A
-// file that somebody else put there is refused. Pure.
+// file that Lazarus did not write is refused. Pure.
 import type { InstallPlan } from "./adapter.ts";
 
 const MARK = "Written by Lazarus";

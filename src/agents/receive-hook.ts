@@ -25,7 +25,7 @@ export interface HookCall {
 
 export interface HookReply {
   readonly events: readonly HookEvent[];
-  /** For the agent's CLI: JSON, or nothing. */
+  /** Printed for the agent's CLI: JSON, or nothing. */
   readonly stdout: string;
 }
 

@@ -104,7 +104,7 @@ interface Tally {
   readonly damaged: number;
 }
 
-/** By file. */
+/** The state for each file. */
 type Memory = Record<string, Tally>;
 
 const NOTHING: Tally = {

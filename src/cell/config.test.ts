@@ -185,7 +185,7 @@ describe("a lazarus.json in the current directory", () => {
     expect(ignored).toMatch(reason);
     expect(ignored).toContain("if its content is right: lazarus config trust, or name it with --config");
   };
-  /** As if another user owned the path: root gives it away, other users pretend to be somebody else. */
+  /** As if another user owned the path: root changes its owner, other users pretend to be another user. */
   const pretendForeign = (path: string): Partial<Surroundings> => {
     if (me !== 0) return { userId: me + 1 };
     chownSync(path, 4242, 4242);

@@ -24,11 +24,11 @@ export interface HistoryLine {
   /** `once`: a command of a flow. `run`: a tool call of a run. `call`: one of an agent CLI. `mission`: not an effect. */
   readonly source: "once" | "run" | "call" | "mission";
   readonly state: LineState;
-  /** Of the effect, unique within the mission. */
+  /** Id of the effect, unique within the mission. */
   readonly id: string;
   /** Counts the starts of the effect. A second start with the same number lost a race. */
   readonly attempt: number;
-  /** Of the command or of the tool's input. */
+  /** SHA-256 of the command or of the tool's input. */
   readonly digest?: string;
   /** For people: the key of a command, or the name of a tool. */
   readonly name?: string;

@@ -165,7 +165,7 @@ export interface PitSettings {
   readonly logLimitBytes: number;
   /** How many rotated logs are kept. */
   readonly logCount: number;
-  /** For the output of a failed agent. */
+  /** Matched against the output of a failed agent. */
   readonly patterns: readonly Pattern[];
   /** Tool calls to ask about when they were cut off. */
   readonly effectRules: readonly string[];

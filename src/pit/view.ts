@@ -191,7 +191,7 @@ function lastActivityMs(config: Config, cellRoot: string, nowMs: number): number
   return Math.max(0, ...times.filter((ms) => ms <= nowMs + CLOCK_SKEW_MS));
 }
 
-/** Of a file system on another machine. */
+/** How far the clock of a file system on another machine may differ. */
 const CLOCK_SKEW_MS = 60_000;
 
 /** A heartbeat that the keeper wrote shows that the process exists, not that the agent is active. 0 when there is none. */

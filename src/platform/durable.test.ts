@@ -174,7 +174,7 @@ describe("makeDirectory", () => {
     expect(bits("shared")).toBe(0o755);
   });
 
-  it("syncs an existing directory once, and again when another process has made it anew", () => {
+  it("syncs an existing directory once, and again when another process has recreated it", () => {
     makeDirectory(systemDisk, at("a"));
     const disk = createFaultyDisk(systemDisk);
     const syncs = () => {
@@ -184,7 +184,7 @@ describe("makeDirectory", () => {
     };
     expect(syncs()).toBeGreaterThan(0);
     expect(syncs()).toBe(0);
-    // Not removed: its inode number could be used again at once.
+    // Not removed: its inode number could be reused immediately.
     renameSync(at("a"), at("b"));
     mkdirSync(at("a"));
     expect(syncs()).toBeGreaterThan(0);

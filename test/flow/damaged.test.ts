@@ -171,7 +171,7 @@ describe("a bad file", () => {
     );
   });
 
-  it("is never resumed, whichever bytes change", async () => {
+  it("is never resumed, no matter which bytes change", async () => {
     using fixture = await fixtureWithHealthy();
     const good = readFileSync(fixture.file("zz-healthy"));
     const before = JSON.parse(good.toString());

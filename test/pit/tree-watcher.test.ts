@@ -59,7 +59,7 @@ it("names every kind of change of a file", async () => {
   expect(await changes(() => {})).toEqual(EMPTY);
 });
 
-it("names directories that appear, at any depth and however many at once, and then what changes in them", async () => {
+it("names directories that appear, at any depth and in any number, and then what changes in them", async () => {
   expect(await changes(() => mkdirSync(at("a/b/c"), { recursive: true }))).toMatchObject({ trees: ["a"] });
   expect(await changes(() => writeFileSync(at("a/b/c/file"), ""))).toEqual(paths("a/b/c", "a/b/c/file"));
   await changes(() => {

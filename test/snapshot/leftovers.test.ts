@@ -27,7 +27,7 @@ describe("the scratch directory of a drill", () => {
     };`;
     const hook = `data:text/javascript,${encodeURIComponent(hangUp)}`;
     const { exit } = cli.run(["drill", "m"], { nodeOptions: ["--import", hook] });
-    expect(exit, "it ended by itself, not by the signal").not.toBeNull();
+    expect(exit, "it exited normally, not by the signal").not.toBeNull();
     expect(fs.readdirSync(cli.missions)).toEqual(["m"]);
   });
 

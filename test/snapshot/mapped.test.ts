@@ -56,7 +56,7 @@ describe.skipIf(!canRun).each(places)("a file that a process has mapped for writ
   it.each([
     ["", {}],
     [" and no watcher sees it", NOTHING_SEEN],
-  ])("is saved as it is, although its stat stays the same%s", async (_, options) => {
+  ])("is saved correctly, although its stat stays the same%s", async (_, options) => {
     if (place !== "") vi.stubEnv("TMPDIR", place);
     using lab = createLab();
     vi.unstubAllEnvs();

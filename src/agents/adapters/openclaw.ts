@@ -67,7 +67,7 @@ function isSessionId(text: string): boolean {
   return /^[A-Za-z0-9][\w.:-]{0,127}$/.test(text);
 }
 
-/** Of the default agent and profile; the options that choose others are not recorded in `AgentPlace`. */
+/** The database of the default agent and profile; the options that choose others are not recorded in a `Place`. */
 function database({ env, home }: Place): string {
   const state = env.OPENCLAW_STATE_DIR || join(home, ".openclaw");
   return join(state, "agents", "main", "agent", "openclaw-agent.sqlite");

@@ -1,4 +1,4 @@
-// A copy of somebody else's database leaves out what must not be copied.
+// A copy of another program's database leaves out what must not be copied.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -20,7 +20,7 @@ export function readTexts(
   }));
 }
 
-/** From the copy in a cell. */
+/** Reads the position from the copy in a cell. */
 export function readCopy(
   { cellRoot }: { readonly cellRoot: string },
   adapter: Adapter,

@@ -1,4 +1,4 @@
-// The conversation as it is now, from the agent's own files; from the copy in the cell where they are gone, or where the agent
+// Reads the current conversation from the agent's own files; from the copy in the cell where they are gone, or where the agent
 // was never started. Writes nothing.
 import { lstatSync, readFileSync } from "node:fs";
 import { agentDirectory } from "../../cell/fence.ts";
@@ -16,7 +16,7 @@ import { createSessionReader, isCredential, openOwn, readRange, resolveOwn } fro
 export interface Transcript {
   readonly adapter: Adapter;
   readonly session: string;
-  /** Without secrets. */
+  /** With secrets redacted. */
   readonly texts: readonly TranscriptText[];
 }
 

@@ -1,5 +1,5 @@
 // Reads and names a session's files in the user's directories. A path must be below the home, or below a directory that a
-// variable of the agent names, and no link may lead away from there: an agent could point one at somebody else's files.
+// variable of the agent names, and no link may lead away from there: an agent could point one at other files of the user.
 // The top directory (`~/.claude`) may itself be a link, as dotfile managers make it. Credentials are never opened.
 import {
   closeSync,

@@ -24,7 +24,7 @@ export interface LinesState {
 /** A file or database that is copied as a whole. */
 export interface WholeState {
   readonly kind: "whole" | "sqlite";
-  /** Of the source and of the copy: identity, size, time. */
+  /** Identity, size and time of the source and of the copy. */
   readonly source: string;
   readonly copy: string;
 }

@@ -96,7 +96,7 @@ function recordOf(known: KnownEffect, result: unknown): OnceRecord | undefined {
   };
 }
 
-/** Of each stream, in the history. The record in the workspace has more. */
+/** Bytes of each stream in the history. The record in the workspace has more. */
 const OUTPUT_BYTES = 16 * 1024;
 
 /** Appends how a command ended. The output is already without secrets. */

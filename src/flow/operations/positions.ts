@@ -16,7 +16,7 @@ export interface FlowPosition {
   readonly agentId: string;
   readonly status: FlowStatus | "invalid";
   readonly currentStep: string;
-  /** Their number. */
+  /** Number of completed steps. */
   readonly completedSteps: number;
   readonly updatedAt: string;
   /** Null when the file carries no hash. */

@@ -1,7 +1,7 @@
 // Classifies a signed delivery: a proposal that an approver has approved, or a delivery to ignore, with the reason. Pure.
 // An approval is the label, set by a configured approver who is not the author, together with the text of the issue at
 // that moment. What earlier deliveries showed about the issue comes in as a sighting, and the new one is returned, since
-// a delivery about another label also lists a label that somebody else set before.
+// a delivery about another label also lists a label that another user set before.
 import { createHash } from "node:crypto";
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";
 import type { GiteaSettings } from "./settings.ts";

@@ -53,7 +53,7 @@ export function sessionInUse(session: string, { pid, who }: SessionUser): Lazaru
   });
 }
 
-/** Undefined when nobody is known to have it. */
+/** Undefined when no other user of the session is known. */
 export function findSessionUser(
   context: PitContext,
   mission: MissionId,

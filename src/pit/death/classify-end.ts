@@ -61,7 +61,7 @@ const AFTER_SLEEP_MS = 60_000;
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 const TAIL_LINES_KEPT = 10;
-/** Of the log, so that two crashes with different messages differ. */
+/** Lines of the log in a fingerprint, so that two crashes with different messages differ. */
 const FINGERPRINT_LINES = 3;
 
 /** Only then does its output explain the end: all other lives were ended by a signal, a stall or the user. */

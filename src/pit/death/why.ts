@@ -138,7 +138,7 @@ function has(end: RecordedEnd, kind: string): boolean {
   return end.evidence.some((each) => each.kind === kind);
 }
 
-/** A disk that is full now explains a failed write, not a signal from somebody else. */
+/** A disk that is full now explains a failed write, not a signal from another process. */
 function canExplain({ signal }: RecordedEnd, kind: string): boolean {
   return kind !== "disk-full" || signal === null || signal === "SIGBUS";
 }

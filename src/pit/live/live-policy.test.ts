@@ -28,7 +28,7 @@ describe("the next live point is due", () => {
     ["within the limit while changes continue", changed(10_000, 39_999), 40_000],
     ["at the next audit when nothing changed", idle, 3_600_000],
     ["at the next audit, although other points were taken", { ...idle, lastEndMs: 3_599_000 }, 3_600_900],
-    ["at once at the end of a turn", { ...changed(10_000), urgentMs: 10_500 }, 10_500],
+    ["immediately at the end of a turn", { ...changed(10_000), urgentMs: 10_500 }, 10_500],
     [
       "immediately at the end of a turn if the cell cannot be watched",
       { ...idle, isWatched: false, urgentMs: 5000 },

@@ -8,7 +8,7 @@ export interface LifeConversation {
   readonly session: string | null;
   /** start: as the user typed it. resume: the earlier conversation. restart: a new one, with the note. */
   readonly how: "start" | "resume" | "restart";
-  /** Of the conversation when this life began, to tell what is this life's own. */
+  /** Turn of the conversation when this life started, to recognize what this life added. */
   readonly turn: number;
   /** This life was started with our hooks. */
   readonly hooks?: true;
@@ -21,7 +21,7 @@ export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
 /** A tool call that was running when its life ended. Secrets are redacted. */
 export interface OpenCall extends Omit<ToolCall, "id"> {
-  /** In the effect history; unique within the mission. */
+  /** Id in the effect history; unique within the mission. */
   readonly id: string;
   /** It matches one of the user's effect rules: the user is asked whether it happened. */
   readonly marked: boolean;

@@ -301,7 +301,7 @@ export function approveRevival(record: MissionRecord, nowMs: number): MissionRec
   return resetBackoff({ ...record, wish: "running", wish_ms: nowMs, last_seen_ms: nowMs });
 }
 
-/** So that it is made again. */
+/** Removes the decision, so that it is made again. */
 export function dropDecision(record: MissionRecord): MissionRecord {
   const stepsBack = record.decision?.step_back_to == null ? record.steps_back : record.steps_back - 1;
   return { ...record, decision: null, steps_back: Math.max(0, stepsBack) };

@@ -15,7 +15,7 @@ import type { MissionRecord } from "../record/record.ts";
 
 export interface ResumeFacts {
   readonly record: MissionRecord;
-  /** Of the life that starts. */
+  /** Epoch of the life that starts. */
   readonly epoch: number;
   readonly nowMs: number;
   /** Null when the files are as the last life left them. */

@@ -245,7 +245,7 @@ function spawnKeeper(
   return keeper;
 }
 
-/** Of the same size as in the life before, unless the user has started it in another terminal. */
+/** A terminal of the same size as in the life before, unless the user has started it in another terminal. */
 function terminalOf({ config }: PitContext, { mission, terminal, life }: MissionRecord) {
   if (terminal == null) return undefined;
   const last = life?.how === "start" ? undefined : readTerminalSize(agentPaths(config, mission).terminalSize);

@@ -18,7 +18,7 @@ export type Silences = ReadonlyMap<string, number>;
 export interface SilencePlan {
   /** Silent since the last check. */
   readonly fresh: readonly string[];
-  /** To be remembered. */
+  /** All silences to remember. */
   readonly known: Silences;
 }
 

@@ -11,7 +11,7 @@ export interface WatchedAgent {
   readonly mission: MissionId;
   readonly life: Life;
   readonly fd: number | undefined;
-  /** Of the agent; undefined when it has exited or where there are no descriptors. */
+  /** Pidfd of the agent; undefined when it has exited or where there are no pidfds. */
   readonly agentFd: number | undefined;
   /** Monotonic: when the agent was seen to have exited while its keeper had not. */
   exitedMs: number | undefined;

@@ -37,7 +37,7 @@ const SCREEN_BYTES = 16 * 1024;
 const INPUT_BYTES = 64 * 1024;
 /** Long enough for a program to notice both sizes. */
 const REDRAW_MS = 60;
-/** For the last output of slow viewers. */
+/** How long slow viewers get for the last output. */
 const CLOSE_MS = 1000;
 
 export class TerminalHost {

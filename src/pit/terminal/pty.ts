@@ -42,7 +42,7 @@ type Open = (options: { cols: number; rows: number; encoding: null }) => Opened;
 const RETRY_MS = 5;
 /** The kernel delivers what is written within this time. */
 const QUIET_MS = 100;
-/** For processes left behind that keep writing. */
+/** How long output of leftover processes is still read. */
 const FINISH_MS = 1000;
 
 /** Throws where there is no binary for this platform, or no pty. */

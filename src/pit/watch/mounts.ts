@@ -8,7 +8,7 @@ export interface Mount {
   readonly key: string;
 }
 
-/** Their changes may come from elsewhere, or past the kernel. */
+/** File systems whose changes may come from another machine, or bypass the kernel. */
 const REMOTE =
   /^(nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|lustre|gpfs|glusterfs|ocfs2|gfs2|virtiofs|vboxsf|ncpfs|fuse|fuse\..*)$/;
 

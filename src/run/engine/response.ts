@@ -1,4 +1,4 @@
-// The response of a model in its two shapes: the result of `doGenerate` and the parts of `doStream`. A run that was begun
+// The response of a model in its two shapes: the result of `doGenerate` and the parts of `doStream`. A run that was started
 // with one of them can be followed or resumed with the other. Pure.
 import type { Usage } from "../model/types.ts";
 import type { ResponseCall } from "./live-run.ts";

@@ -203,7 +203,7 @@ function answeredApprovals(log: RunLog, { run, segments }: Session): Approval[] 
     if (wait.state === "answered")
       return { approvalId: wait.id, ...(openAnswer(log, run.id, wait) as object) } as Approval;
     const isOver = wait.state !== "open" || (wait.dueMs !== null && wait.dueMs <= nowMs);
-    return isOver ? { approvalId: wait.id, approved: false, reason: "nobody answered in time" } : undefined;
+    return isOver ? { approvalId: wait.id, approved: false, reason: "not answered in time" } : undefined;
   });
   return answers.every((answer) => answer !== undefined) ? answers : undefined;
 }
@@ -258,7 +258,7 @@ async function followedOutcome(run: LiveRun, ending: Ending): Promise<RunOutcome
   const { log, id: runId } = run;
   const head = await findHead(log, runId);
   if (head === undefined) {
-    const error = ending.kind === "threw" ? ending.error : changed(runId, "it was deleted meanwhile");
+    const error = ending.kind === "threw" ? ending.error : changed(runId, "it has been deleted");
     return { runId, status: "failed", error };
   }
   const { status, wakeMs } = head;

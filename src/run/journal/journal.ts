@@ -67,7 +67,7 @@ export interface RunIdentity {
   readonly caller: string | null;
   /** Higher first. */
   readonly priority: number;
-  /** For limits of a queue; default none. */
+  /** Model id, for the limits of a queue; default none. */
   readonly model?: string | null;
   /** Groups the runs of one conversation. */
   readonly thread: string | null;
@@ -80,7 +80,7 @@ export interface RunIdentity {
  * What an entry records. `input`: the call that began the run (step 0). `response`: the answer of the model, one per step.
  * `prepare`, `decision`: what a callback decided. `effect`: a tool call, the ledger. `part`: a step inside a tool.
  * `message`: something inserted before the step. `grant`: extra steps. `phase`: the output of a phase. `transcript`: a message of
- * a run that was begun in the first format.
+ * a run that was started in the first format.
  */
 export type EntryKind =
   | "input"
@@ -107,7 +107,7 @@ export interface EntryRow {
   readonly attempts: number;
   /** When a sleep ends. */
   readonly dueMs: number | null;
-  /** Of what the entry answers: the prompt of a response, the input of a call. */
+  /** Digest of what the entry answers: the prompt of a response, the input of a call. */
   readonly digest: string | null;
   /** Name and class of a tool and the provider's id of the call: readable without a key. */
   readonly name: string | null;
@@ -137,7 +137,7 @@ export interface WaitRow {
   readonly names: readonly string[];
   readonly state: "open" | "answered" | "expired" | "cancelled";
   readonly dueMs: number | null;
-  /** Of the input that an approval is for. */
+  /** Digest of the input that an approval is for. */
   readonly digest: string | null;
   /** Null until the wait is answered. */
   readonly answer: string | null;

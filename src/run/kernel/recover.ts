@@ -77,7 +77,7 @@ async function recoverOne(executor: Executor, options: RecoveryOptions, head: Ru
   }
   try {
     if (await isOfOpenCall(storeOf(executor).log, head))
-      return skip(`run ${head.parentRunId} continues it: one of its tools has begun it`);
+      return skip(`run ${head.parentRunId} continues it: one of its tools started it`);
     const agent = await options.agentFor(head);
     if (agent === undefined) return skip(`this host has no agent ${head.agentId}`);
     return (await resumeRun(executor, agent, runId, options.signal)) ?? { runId, how: "taken" };

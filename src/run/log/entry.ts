@@ -21,7 +21,7 @@ export interface EffectValue {
   readonly thrown?: unknown;
   /** The idempotency key where the id is not unique. */
   readonly key?: string;
-  /** Of a call that was set back: what was interrupted in it may be repeated. */
+  /** Set on a call that a human retries: what was interrupted in it may be repeated. */
   readonly retried?: boolean;
 }
 

@@ -30,7 +30,7 @@ export interface RunLog {
   readonly seal: Seal;
   readonly machine: Machine;
   readonly leaseMs: number;
-  /** Of the mission that the store belongs to; undefined outside a cell. */
+  /** History of the mission that the store belongs to; undefined outside a cell. */
   readonly history: StoreHistory | undefined;
 }
 
@@ -54,7 +54,7 @@ export type NewRun = Pick<HeadRow, "id" | "agentId"> &
     readonly info: unknown;
     /** Number of messages of its input. */
     readonly messages?: number;
-    /** For limits of a queue. */
+    /** Model id, for the limits of a queue. */
     readonly model?: string | null;
   };
 

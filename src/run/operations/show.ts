@@ -31,7 +31,7 @@ export interface RunView {
   readonly waits: readonly WaitView[];
   readonly inbox: readonly InboxView[];
   readonly children: readonly RunSummary[];
-  /** Of the run and all of its descendants. */
+  /** Usage of the run and all of its descendants. */
   readonly totalUsage: RunSummary["usage"];
 }
 

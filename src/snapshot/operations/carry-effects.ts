@@ -71,7 +71,7 @@ export interface ForkedEffects {
   readonly doneSince: readonly EffectNote[];
 }
 
-/** From here on, the effects of the fork are its own. */
+/** Gives the fork its own identity: effects from here on are its own. */
 export function nameFork(
   { machine, effects, mission }: MissionContext,
   from: string,

@@ -49,7 +49,7 @@ export interface ForkResult {
   readonly flaws: readonly Flaw[];
   /** Paths that the fork does not have, because they were skipped when the checkpoint was taken. */
   readonly notSaved: readonly Flaw[];
-  /** For the user, before an agent works in the new cell. */
+  /** What the user should know before an agent works in the new cell. */
   readonly warnings: readonly string[];
 }
 

@@ -19,7 +19,7 @@ export interface Tree {
   childCount(path: string): number;
   /** Their paths. Slow; only used to name faults. */
   children(path: string): Iterable<string>;
-  /** Of a file without holes; undefined for everything else. */
+  /** Size of a file without holes; undefined for everything else. */
   sizeOf(path: string): number | undefined;
 }
 

@@ -6,7 +6,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { type CheckpointRef, REASONS, type Reason } from "../model/entry.ts";
 
 export const MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json";
-/** Of a live point that has no manifest (live-record.ts): other tools skip entries of a type that they do not know. */
+/** Media type of a live point without a manifest (live-record.ts): other tools skip entries of a type that they do not know. */
 export const RECORD_TYPE = "application/vnd.lazarus.live-point.v1+json";
 const INDEX_TYPE = "application/vnd.oci.image.index.v1+json";
 const REF_NAME = "org.opencontainers.image.ref.name";

@@ -42,7 +42,7 @@ export function memberAt(starts: ArrayLike<number>, at: number): number {
 }
 
 const VERSION = 1;
-/** Of a table with continued files: a reader that does not know them would restore their last part only. */
+/** Version of a table with continued files: a reader that does not support them would restore only their last part. */
 const CONTINUED_VERSION = 2;
 const TYPE_OF: Readonly<Record<string, EntryType>> = { f: "file", d: "directory", l: "symlink", p: "fifo" };
 const NEWLINE = 0x0a;

@@ -60,7 +60,7 @@ export const command = defineCommand({
   },
 });
 
-/** Of a terminal that has ended. */
+/** Prints the last output of a terminal that has ended. */
 function printLastScreen(
   context: CliContext,
   { config }: PitContext,
