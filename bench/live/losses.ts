@@ -59,7 +59,7 @@ export function missedChanges(stage: Stage, files: number): Trial {
       await pit.protect("missed");
       await pit.watched("missed");
       for (let i = 0; i < WORK_ROUNDS; i += 1) await change(worktree, archive, i);
-      // Not before the watch has reported everything else: an audit may have seen this write earlier.
+      // Wait until the watch has reported everything else: otherwise an earlier audit may find this write.
       await pit.watched("missed");
       const seen = await pit.metric("lazarus_watch_invisible_total");
       appendFileSync(outside, "through another name");

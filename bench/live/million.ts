@@ -45,7 +45,7 @@ export function millionFiles({ directory, few, many, note }: MillionOptions): Tr
   };
 }
 
-/** Half of the memory stays free for everything else. */
+/** Leaves half of the memory for everything else. */
 function hasRoom(bytes: number): boolean {
   if (!existsSync(MEMORY)) return false;
   const { bavail, bsize } = statfsSync(MEMORY);

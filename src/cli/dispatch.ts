@@ -66,7 +66,7 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   }
 }
 
-/** Replaces `.`, or `.` of `.:CHECKPOINT`, or a mission that was left out, by the mission of the current directory. */
+/** Replaces `.`, or `.` of `.:CHECKPOINT`, or an omitted mission, by the mission of the current directory. */
 async function withMissionHere(
   context: CliContext,
   command: AnyCommand,
@@ -84,7 +84,7 @@ async function withMissionHere(
       throw usage(name, `missing argument: ${missing}`);
     return { ...input, args: { ...input.args, mission: missionHere(context) + mission.slice(1) } };
   }
-  // A word too many is no mission that was left out.
+  // With too many words, no mission was omitted.
   const isFull = others.every((spec) => !spec.variadic && input.args[spec.name as never] !== undefined);
   if (isFull || !isLeftOut(context, mission)) return input;
   const line = parseLine(name, command, [".", ...rest]);

@@ -17,7 +17,7 @@ export const GLOBAL_OPTIONS = {
 export interface ParsedLine {
   readonly globals: GlobalValues;
   readonly input: CommandInput;
-  /** The argument that is missing unless the mission of the current directory is meant. */
+  /** The argument that is missing unless the mission was omitted. */
   readonly missing?: string | undefined;
 }
 
@@ -58,7 +58,7 @@ export function parseLine(name: string, command: AnyCommand, words: readonly str
   return { globals, input: { options: values as never, args: args as never, rest }, missing };
 }
 
-/** The last required argument, if one word is missing and the first argument can be left out. */
+/** The last required argument, if one word is missing and the first argument can be omitted. */
 function findMissing({ positionals }: AnyCommand, words: readonly string[]): string | undefined {
   const [first, ...others]: readonly PositionalSpec[] = positionals;
   const required = others.filter(({ optional }) => !optional);

@@ -29,7 +29,7 @@ import { type Grants, grantedValues, type PitSettings, toSettings } from "./sett
 
 export interface PitContext extends Disposable {
   readonly machine: Machine;
-  /** As it was last read. */
+  /** The last value that was read. */
   readonly effective: EffectiveConfig;
   /** Never changes. */
   readonly config: Config;

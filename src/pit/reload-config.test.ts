@@ -36,7 +36,7 @@ describe("the settings of a running pit", () => {
     expect(log).toEqual(["the settings were changed and are used from now on"]);
   });
 
-  it("stay as they were while the file has a wrong value, cannot be read, is gone or not trusted, each said once", () => {
+  it("do not change while the file has a wrong value, cannot be read, is gone or not trusted, which is reported once", () => {
     const { config, log, reload } = open(resolve({ snapshot: { exclude: ["a"] } }));
     const unreadable = () => {
       throw new Error("cannot be read");

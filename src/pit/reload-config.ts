@@ -74,7 +74,7 @@ export function createReloadableConfig(
   };
 }
 
-/** Throws for a value that is wrong. */
+/** Throws for a wrong value. */
 function check({ document, file }: EffectiveConfig): void {
   checkPitSettings(document, file);
   readSettings(document, file);

@@ -138,7 +138,7 @@ describe("diff", () => {
 });
 
 describe("pin and prune", () => {
-  it("says how much was freed, is stored, and is left on the disk", () => {
+  it("reports how much was freed, is stored, and is free on the disk", () => {
     const { stderr } = world.run(["prune", "inbox"]);
     expect(stderr).toMatch(/^freed 0 B; [\d.]+ KiB stored, [\d.]+ \w+ free on the disk of \/.*\/vault\n/);
   });

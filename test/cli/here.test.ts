@@ -46,7 +46,7 @@ describe("the mission", () => {
     expect(JSON.parse(await must(project, "status", ".", "--json")).missions).toHaveLength(1);
   });
 
-  it("can be left out before a path, a checkpoint or a time", async () => {
+  it("can be omitted before a path, a checkpoint or a time", async () => {
     const inside = join(project, "src");
     expect(await must(project, "cat", "notes.md")).toBe("notes\n");
     expect(await must(inside, "cat", "../notes.md")).toBe("notes\n");
@@ -63,7 +63,7 @@ describe("the mission", () => {
     await must(project, "unpin", "latest");
   });
 
-  it("is the one that is named where there is one of that name, and an unknown checkpoint is not guessed", async () => {
+  it("is the named one if it exists, and an unknown checkpoint is not guessed", async () => {
     writeFileSync(join(project, "other"), "a file with the name of a mission\n");
     expect((await typed(project, "ls", "other")).stderr).toContain("other has no checkpoints");
     expect((await typed(project, "restore", "shpo")).stderr).toContain('shop has no checkpoint "shpo"');

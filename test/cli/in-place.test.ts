@@ -61,7 +61,7 @@ describe("protect", () => {
     expect(existsSync(join(world.missions, "other"))).toBe(false);
   });
 
-  it("refuses a directory that overlaps another mission's, and leaves that one protected as it was", () => {
+  it("refuses a directory that overlaps another mission's, which stays protected", () => {
     world.write("src/app/sub/file", "x");
     expect(world.run(["protect", world.path("src/app")]).exit).toBe(0);
     symlinkSync(world.path("src/app/sub"), world.path("link"));

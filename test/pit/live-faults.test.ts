@@ -87,7 +87,7 @@ it.each([
   ["watches", "max_user_watches"],
   ["instances", "max_user_instances"],
 ])("the kernel's limit of %s: the cell is walked, and the sysctl is named", async (what, sysctl) => {
-  // A user namespace has limits of its own.
+  // A user namespace has its own limits.
   const limit = `echo ${what === "watches" ? 7 : 0} > /proc/sys/user/max_inotify_${what}`;
   const program = join(import.meta.dirname, "few-watches.ts");
   const line = `${limit} && exec "$0" "$1"`;

@@ -19,7 +19,7 @@ const points = listCrashPoints(SOURCES)
 const VICTIM = join(import.meta.dirname, "live-victim.ts");
 
 describe("a pit that is killed during a live point", () => {
-  // The first pass is that of the walk with which a pit begins.
+  // The first pass is the walk at the start of a pit.
   it.each(points)("at %s", async (point) => {
     await using lab = await createLiveLab((worktree) =>
       fs.writeFileSync(join(worktree, "log"), "x".repeat(9999)),

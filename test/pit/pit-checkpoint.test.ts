@@ -109,7 +109,7 @@ describe("through the pit", () => {
     expect(world.run(["show", "m1", first.document.checkpoint_id]).stdout).toContain("first");
   });
 
-  it("after every hostile change, the listing is that of the worktree, and of a walk", async () => {
+  it("after every hostile change, the listing equals the worktree, and that of a walk", async () => {
     plantFiles(worktree());
     await checkpointByPit();
     for (const [name, change] of HOSTILE_CHANGES) {

@@ -36,7 +36,7 @@ const row = (mission: string) =>
     .find((line) => line.startsWith(`${mission} `))!;
 
 describe("a directory without an agent", () => {
-  it("has settings of its own: live off ends its points and says so, live SECONDS takes them again", async () => {
+  it("has its own settings: live off ends its live points and says so, live SECONDS turns them on again", async () => {
     const off = world.run(["set", "app", "live", "off"]);
     expect(off).toEqual({
       exit: 0,
@@ -80,7 +80,7 @@ describe("a directory without an agent", () => {
 });
 
 describe("a running pit", () => {
-  it("uses a changed exclude for the next point, and takes over what it excluded before", async () => {
+  it("uses a changed exclude setting for the next point, which includes what was excluded before", async () => {
     configure({ snapshot: { exclude: ["/worktree/tmp"] } });
     const pit = await world.openPit();
     let log = "";
@@ -144,7 +144,7 @@ describe("a copy of a protected directory in which no agent was started", () => 
       reason: "it is a copy in which no agent has been started",
     });
     expect(row("copy")).not.toContain("no heartbeat");
-    // Something has begun to send heartbeats, and stops.
+    // Something sends heartbeats, then stops.
     writeFileSync(file, JSON.stringify({ ...heartbeat, status: "alive", timestamp: 1 }));
     expect(row("copy")).toContain("no heartbeat");
     rmSync(join(world.missions, "copy"), { recursive: true });

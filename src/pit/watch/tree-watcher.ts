@@ -12,7 +12,7 @@ export type { WatchedTree } from "./watch-trees.ts";
 export interface TreeChanges {
   /**
    * Changes that are a reason to save; only differences between two values matter. It only grows, also when the tree is replaced or its
-   * worker ends: what happened in between is not known, which counts as one change.
+   * worker ends: unknown changes in between count as one change.
    */
   readonly changes: number;
   /** Why the tree is not watched; null: it is. */

@@ -157,7 +157,7 @@ export interface Image {
   readonly effectsPosition: number;
 }
 
-/** A point that builds on other documents of its vault, and has no image of its own. */
+/** A point that builds on other documents of its vault, and has no image. */
 export interface LivePoint {
   readonly tag: string;
   readonly isLivePoint: true;

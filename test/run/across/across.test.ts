@@ -87,7 +87,7 @@ describe.each(["sqlite", "postgres"] as const)("two processes on %s", (kind) => 
     await becomes("listens", "completed");
     expect((await store.effects("listens"))[0]?.output).toEqual({ n: 1 });
 
-    // Sent before anybody has begun to work on it.
+    // Sent before any process works on it.
     await setQueue(store.log, "q", { total: 0 });
     await begin("listen", "hears");
     await sendToRun(store.log, "hears", "early", { name: "go" });

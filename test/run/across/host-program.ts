@@ -26,7 +26,7 @@ const note = (what: string) => appendFileSync(log, `${what} ${currentEffect()!.r
 
 const kinds: Readonly<Record<string, () => unknown>> = {
   act: () => note("end"),
-  /** Ends when the test says so. */
+  /** Ends when the test tells it to. */
   async hold() {
     note("start");
     while (!existsSync(`${log}.go`)) await setTimeout(20);

@@ -95,7 +95,7 @@ function describeAge(ms: number | null | undefined, nowMs: number): string {
   return ms ? formatDuration(Math.max(0, nowMs - ms) / 1000) : NOTHING;
 }
 
-/** How old the first change is that no checkpoint holds; off: live protection is, although there is something to protect. */
+/** Age of the oldest unsaved change; "off" if live points are switched off although there is something to protect. */
 function describeUnsaved({ live, state, worktree_state: place }: MissionView, nowMs: number): string {
   if (live !== null)
     return live.unsaved_since_ms === null ? "none" : describeAge(live.unsaved_since_ms, nowMs);
