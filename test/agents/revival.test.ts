@@ -274,6 +274,26 @@ describe("a session", () => {
     expect(book.effects()).toEqual(ONCE);
   });
 
+  it("is not resumed while a process in its directory may have it, whose title hides its arguments", async () => {
+    const { book } = await killAt("2:call", "pi", "titled");
+    const code = "process.title = 'pi'; console.log(); process.stdin.resume()";
+    const other = spawn(process.execPath, ["-e", code, "--", "--session", sessionOf(book)!], {
+      stdio: ["pipe", "pipe", "ignore"],
+      cwd: join(book.cell, "worktree"),
+    });
+    try {
+      await new Promise((resolve) => other.stdout.once("data", resolve));
+      world.forward(60_000);
+      expect((await book.ended()).decision).toMatchObject({
+        action: "ask",
+        reason: expect.stringContaining(`is in use by process ${other.pid} (pi)`),
+      });
+    } finally {
+      other.kill("SIGKILL");
+      await new Promise((resolve) => other.once("exit", resolve));
+    }
+  });
+
   it.each([
     ["qwen", "qwen --yolo -p inner"],
     ["gemini", "gemini --yolo -p inner"],

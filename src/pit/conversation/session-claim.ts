@@ -1,6 +1,6 @@
 // One session, one agent (INV-4): two processes that resume the same conversation interleave their turns in one file. A
 // session is claimed before its agent starts, unless another mission or a process that Lazarus did not start has it.
-import { readdirSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../../agents/adapter.ts";
 import { findClaimant, claimSession as recordClaim } from "../../agents/conversation/discover.ts";
@@ -61,8 +61,8 @@ export function findSessionUser(
   session: string,
 ): SessionUser | undefined {
   const owner = findSessionOwner(context, mission, adapter, session);
-  if (owner === undefined) return findProcess(adapter, session);
   const { machine, config } = context;
+  if (owner === undefined) return findProcess(adapter, session, cellPaths(config, mission).worktree);
   const isAlive = isKeeperAlive(machine.processes, config, owner);
   const pid = (isAlive ? readLife(config, owner)?.agent.pid : undefined) ?? null;
   return { pid, who: `mission ${owner}${pid === null ? "" : ` (process ${pid})`}` };
@@ -92,8 +92,11 @@ export function currentSession(
 
 const COMMAND_SHOWN = 80;
 
-/** A process of this agent whose arguments name the session. Undefined where there is no /proc. */
-export function findProcess(adapter: Adapter, session: string): SessionUser | undefined {
+/**
+ * A process of this agent whose arguments name the session, or, if it has overwritten them, one in the same directory.
+ * Undefined where there is no /proc.
+ */
+export function findProcess(adapter: Adapter, session: string, directory: string): SessionUser | undefined {
   if (process.platform !== "linux") return undefined;
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
@@ -101,8 +104,26 @@ export function findProcess(adapter: Adapter, session: string): SessionUser | un
     const words = readArguments(pid);
     // A Lazarus command sets the agent later.
     if (!isAgentProcess(words, adapter)) continue;
-    if (!words.some((word) => word === session || word.endsWith(`=${session}`))) continue;
-    return { pid, who: `process ${pid} (${words.join(" ").slice(0, COMMAND_SHOWN)})` };
+    const isNamed = words.some((word) => word === session || word.endsWith(`=${session}`));
+    if (!isNamed && !(couldHideSession(words, session) && worksIn(pid, directory))) continue;
+    return { pid, who: `process ${pid} (${words.join(" ").trim().slice(0, COMMAND_SHOWN)})` };
   }
   return undefined;
+}
+
+/**
+ * Pure. Whether a process has overwritten its arguments with a title, as Pi does, and they had room for the session: the
+ * title is followed by zeros up to the former length.
+ */
+export function couldHideSession([, ...rest]: readonly string[], session: string): boolean {
+  return rest.length > session.length && rest.every((word) => word === "");
+}
+
+function worksIn(pid: number, directory: string): boolean {
+  try {
+    return realpathSync(`/proc/${pid}/cwd`) === realpathSync(directory);
+  } catch {
+    // It has ended, it belongs to another user, or one of the directories is gone.
+    return false;
+  }
 }

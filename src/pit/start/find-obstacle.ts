@@ -36,7 +36,9 @@ export function findRevivalObstacle(
   if (obstacle !== undefined) return obstacle;
   const agent = how === "revival" && record.resume_command === null ? knownAgent(context, record) : undefined;
   const session = agent === undefined ? null : currentSession(context.config, record, agent.adapter);
-  const user = session === null ? undefined : findProcess(agent!.adapter, session);
+  const { root, worktree } = cellPaths(context.config, parseMissionId(record.mission));
+  const directory = record.cwd ?? worktree;
+  const user = session === null ? undefined : findProcess(agent!.adapter, session, directory);
   if (user !== undefined)
     return {
       reason: `its session ${session} is in use by ${user.who}`,
@@ -49,11 +51,9 @@ export function findRevivalObstacle(
     const { message, hint } = asLazarusError(error, "reading its environment");
     return { reason: message, hint: hint ?? "" };
   }
-  const { root, worktree } = cellPaths(context.config, parseMissionId(record.mission));
   const [first = "", ...rest] =
     record[how === "substitute" ? "substitute" : "resume_command"] ?? record.command;
   const program = first.replaceAll("{cell}", root);
-  const directory = record.cwd ?? worktree;
   // A program in the cell may come back when the pit steps back to an older checkpoint.
   if (first === "" || (program.includes("/") && resolve(directory, program).startsWith(`${root}/`)))
     return undefined;
