@@ -21,6 +21,8 @@ export interface PositionalSpec {
    * argument, even if others follow.
    */
   readonly here?: boolean;
+  /** What its words look like: another word in front of it is a mission, whether or not there is one of that name. */
+  readonly looksLike?: RegExp;
   /** Takes all remaining arguments; only for the last one. */
   readonly variadic?: boolean;
 }

@@ -86,7 +86,8 @@ async function withMissionHere(
   }
   // With too many words, no mission was omitted.
   const isFull = others.every((spec) => !spec.variadic && input.args[spec.name as never] !== undefined);
-  if (isFull || !isLeftOut(context, mission)) return input;
+  const isOther = others[0]?.looksLike?.test(mission) ?? true;
+  if (isFull || !isOther || !isLeftOut(context, mission)) return input;
   const line = parseLine(name, command, [".", ...rest]);
   return { ...line.input, args: { ...line.input.args, mission: missionHere(context) } };
 }

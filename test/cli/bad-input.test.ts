@@ -307,7 +307,7 @@ describe("a disk", () => {
     const { exit, stderr } = onDisk(["heartbeat", "m1"]);
     expect(exit).toBe(9);
     expect(stderr).toContain("the disk is full");
-    expect(stderr).toContain("try: df -h");
+    expect(stderr).toContain("try: free some space (lazarus prune removes old checkpoints, df -h ");
     expect(readFileSync(file, "utf8")).toBe(before);
     expect(onDisk(["init", "m2"])).toMatchObject({ exit: 9 });
     expect(onDisk(["job", "beat", "j1"])).toMatchObject({ exit: 0 });

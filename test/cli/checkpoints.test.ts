@@ -241,7 +241,7 @@ describe("verify and registry rebuild", () => {
 
 it("explains and stops an agent from its directory, which was deleted", () => {
   const { exit, stdout } = world.shell(`
-    mkdir app && cd app && lazarus run --here -d -q -- sh -c 'kill -9 $$' && rm -rf ../app
+    mkdir app && cd app; lazarus run --here -q -- sh -c 'kill -9 $$'; rm -rf ../app
     lazarus why app && lazarus stop app
   `);
   expect(exit).toBe(0);

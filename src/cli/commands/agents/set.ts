@@ -26,6 +26,7 @@ export const command = defineCommand({
     {
       name: "key=value",
       summary: "a setting, resume_command=COMMAND, or live off|SECONDS",
+      looksLike: /=|^live$/,
       optional: true,
       variadic: true,
     },
