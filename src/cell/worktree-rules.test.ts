@@ -11,6 +11,9 @@ const around = {
 describe("a directory as worktree", () => {
   it.each([
     ["/", "root of the file system"],
+    ["/proc", "belong to the kernel"],
+    ["/sys/fs/cgroup", "belong to the kernel"],
+    ["/dev", "belong to the kernel"],
     ["/users/ada", "your home directory"],
     ["/users", "contains your home directory"],
     ["/users/ada/.local", "contains /users/ada/.local/share/lazarus"],
@@ -24,7 +27,7 @@ describe("a directory as worktree", () => {
     expect(refusal?.hint).not.toBe("");
   });
 
-  it.each(["/users/ada/src/app2", "/users/ada/notes", "/srv/work"])("accepts %s", (path) => {
+  it.each(["/users/ada/src/app2", "/users/ada/notes", "/srv/work", "/dev/shm/work"])("accepts %s", (path) => {
     expect(refuseWorktree(path, around)).toBeUndefined();
   });
 });

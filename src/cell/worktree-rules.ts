@@ -20,9 +20,14 @@ export interface Refusal {
 
 const CHOOSE = "choose the directory of one project";
 
+/** Their files are made by the kernel when they are read: they can be neither saved nor watched. */
+const KERNEL = ["/proc", "/sys"];
+
 /** Why a directory cannot be a worktree; undefined when it can. */
 export function refuseWorktree(path: string, { home, own, others }: Surroundings): Refusal | undefined {
   if (path === "/") return { reason: "it is the root of the file system", hint: CHOOSE };
+  if (path === "/dev" || KERNEL.some((place) => path === place || isInside(place, path)))
+    return { reason: "its files belong to the kernel", hint: CHOOSE };
   if (path === home) return { reason: "it is your home directory", hint: CHOOSE };
   if (home !== undefined && isInside(path, home))
     return { reason: `it contains your home directory ${home}`, hint: CHOOSE };
