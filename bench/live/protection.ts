@@ -155,7 +155,7 @@ export function idleCells(stage: Stage): Trial {
         buildSmallFiles(pit.cell(mission), IDLE_FILES);
         await pit.protect(mission);
       }
-      for (const mission of names) await pit.watched(mission);
+      await Promise.all(names.map((mission) => pit.watched(mission)));
       await pause(10_000);
       const before = cpuMs(pit.pid);
       await pause(WATCH_SECONDS * 1000);
