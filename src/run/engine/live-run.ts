@@ -339,6 +339,3 @@ export function changed(runId: string, problem: string): LazarusError {
     hint: "resume it with the version of the agent that started it, or fork it",
   });
 }
-
-/** Digest of any stored value or text. */
-export { inputDigest } from "../model/ledger.ts";

@@ -6,9 +6,10 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { isStorable } from "../log/codec.ts";
 import { entryOf } from "../log/entry.ts";
+import { isPromptDigest, promptDigest } from "../model/prompt-digest.ts";
 import { orStopped } from "../model/stop.ts";
 import { PartPublisher, readLiveParts, remainder, restarted } from "./live-parts.ts";
-import { inputDigest, type LiveRun, never } from "./live-run.ts";
+import { type LiveRun, never } from "./live-run.ts";
 import {
   callsOf,
   compactParts,
@@ -22,6 +23,7 @@ import {
 } from "./response.ts";
 
 type Model = Exclude<LanguageModel, string>;
+type Prompt = Parameters<typeof promptDigest>[0];
 type Wrapped = ReturnType<typeof wrapLanguageModel>;
 
 /** Parts of the response that are stored only if the caller wants them in the result. */
@@ -42,8 +44,6 @@ export interface ModelHooks {
 
 /** A streamed response of more characters is aborted as endless. */
 const MAX_CHARACTERS = 4_000_000;
-/** Enough to notice that a prompt has changed. */
-const DIGEST_LENGTH = 16;
 const EVERYTHING = { "*/*": [/^/] };
 
 /** Wraps a model for one run. */
@@ -111,12 +111,12 @@ function namedModel(id: string): Model {
 
 async function openStep(
   run: LiveRun,
-  prompt: unknown,
+  prompt: Prompt,
 ): Promise<{ step: number; old: RecordedResponse | undefined }> {
   const step = run.step + 1;
   const entry = await run.response(step);
   run.beginStep(step);
-  if (entry !== undefined) run.onReplay?.(step, entry.digest === digestOf(prompt));
+  if (entry !== undefined) run.onReplay?.(step, isPromptDigest(entry.digest, prompt));
   return { step, old: entry?.value as RecordedResponse | undefined };
 }
 
@@ -160,20 +160,15 @@ function trimmed(
   };
 }
 
-/** Digest of a prompt in its stored form. */
-function digestOf(prompt: unknown): string {
-  return inputDigest(prompt).slice(0, DIGEST_LENGTH);
-}
-
 async function record(
   run: LiveRun,
   step: number,
-  prompt: unknown,
+  prompt: Prompt,
   recorded: RecordedResponse,
   hooks: ModelHooks,
 ): Promise<void> {
   const entry = entryOf({ step, kind: "response", call: 0 }, storable(run, step, recorded), {
-    digest: digestOf(prompt),
+    digest: promptDigest(prompt),
   });
   run.keepResponse(entry, usageOf(recorded));
   run.enterStep(step, callsOf(step, itemsOf(recorded)));
@@ -198,7 +193,7 @@ interface StreamContext {
 function recordedStream(
   run: LiveRun,
   step: number,
-  prompt: unknown,
+  prompt: Prompt,
   { include, hooks, provider, modelId, kept }: StreamContext,
 ) {
   const parts: StreamPart[] = [];
