@@ -1,16 +1,12 @@
 // 1,000 runs of 10 steps on PostgreSQL against DBOS: each side in its own process, in turn, on a new database of the same
-// server. DBOS is installed into a cache, not into the project. LAZARUS_BENCH_RUNS=200 is for a busy machine.
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
+// server. LAZARUS_BENCH_RUNS=200 is for a busy machine.
 import { join } from "node:path";
 import { startPostgres } from "../../test/run/postgres-server.ts";
 import { median, runProgram, type Score } from "../harness.ts";
+import { buildProduct, installPeer } from "./peers.ts";
 
 const RUNS = Number(process.env.LAZARUS_BENCH_RUNS ?? 1000);
 const ROUNDS = 3;
-const PEERS = join(homedir(), ".cache", "lazarus-bench-peers");
-const DBOS = join(PEERS, "node_modules", "@dbos-inc", "dbos-sdk", "dist", "src", "index.js");
 const STALL_MS = 100;
 
 interface Figures {
@@ -21,7 +17,9 @@ interface Figures {
 }
 
 export async function measureManyRuns(): Promise<Score[]> {
-  installPeers();
+  buildProduct();
+  const dbos = installPeer("dbos", ["@dbos-inc/dbos-sdk@5"]);
+  const entry = join(dbos, "node_modules", "@dbos-inc", "dbos-sdk", "dist", "src", "index.js");
   await using server = await startPostgres({ asInstalled: true });
   const [ours, theirs, plain]: [Figures[], Figures[], Figures[]] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -29,7 +27,7 @@ export async function measureManyRuns(): Promise<Score[]> {
     // Alternate who goes first: the second finds warmer caches.
     for (const isOurs of round % 2 === 0 ? [true, false] : [false, true]) {
       const connection = await server.createDatabase();
-      const program = isOurs ? ["lazarus-program.mjs"] : ["dbos-program.mjs", DBOS];
+      const program = isOurs ? ["lazarus-program.mjs"] : ["dbos-program.mjs", entry];
       (isOurs ? ours : theirs).push(runSide(program, connection));
     }
   }
@@ -61,18 +59,4 @@ function runSide([program, ...args]: readonly string[], connection: string): Fig
   return JSON.parse(
     runProgram(process.execPath, [path, ...args, connection, String(RUNS)], { output: true }),
   );
-}
-
-function installPeers(): void {
-  if (existsSync(DBOS)) return;
-  mkdirSync(PEERS, { recursive: true });
-  writeFileSync(join(PEERS, "package.json"), JSON.stringify({ private: true }));
-  const { status } = spawnSync(
-    "npm",
-    ["install", "--no-audit", "--no-fund", "--ignore-scripts", "@dbos-inc/dbos-sdk@5"],
-    {
-      ...{ cwd: PEERS, stdio: ["ignore", "ignore", "inherit"] },
-    },
-  );
-  if (status !== 0) throw new Error(`npm install in ${PEERS} exited with ${status}`);
 }
