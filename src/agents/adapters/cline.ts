@@ -171,6 +171,8 @@ const PATTERNS: FailurePatterns = {
     `^error: .*${NETWORK}`,
   ],
   auth: ["^error: (?:unauthorized|invalid api key|incorrect api key)"],
+  // After it has made the conversation shorter once.
+  permanent: ["^error: .*(?:maximum context length|context window|too long)"],
 };
 
 function parseHook(event: string, input: JsonObject): readonly HookEvent[] {

@@ -74,10 +74,17 @@ function database({ env, home }: Place): string {
 }
 
 const FAILED = "^\\W*[\\w.-]+/\\S+ request failed \\(.*";
+/** What it logs when no other model is left to try; the reasons are its own. */
+const GAVE_UP = "^\\[model-fallback/decision\\] .*decision=candidate_failed .*reason=";
 const PATTERNS: FailurePatterns = {
-  quota: [`${FAILED}(?:http 429|rate.limit)`],
-  overload: [`${FAILED}(?:http 5\\d\\d|overloaded|${NETWORK})`, ...NODE_NETWORK],
-  auth: [`${FAILED}http 40[13]`],
+  quota: [`${FAILED}(?:http 429|rate.limit)`, `${GAVE_UP}(?:rate_limit|billing)\\b`],
+  overload: [
+    `${FAILED}(?:http 5\\d\\d|overloaded|${NETWORK})`,
+    `${GAVE_UP}(?:overloaded|timeout)\\b`,
+    ...NODE_NETWORK,
+  ],
+  auth: [`${FAILED}http 40[13]`, `${GAVE_UP}auth`],
+  permanent: [`${GAVE_UP}(?:context_overflow|format|model_not_found)\\b`],
 };
 
 export const openclaw: Adapter = {

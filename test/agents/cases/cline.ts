@@ -57,6 +57,7 @@ export const cases: AdapterCases = {
     ["quota", "error: Rate limit reached. Please try again later."],
     ["overload", "error: Overloaded"],
     ["auth", "error: Unauthorized"],
+    ["permanent", "error: This model's maximum context length is 128000 tokens."],
     [null, "I fixed the handling of error: 429."],
   ],
   settings: null,

@@ -39,6 +39,11 @@ export const cases: AdapterCases = {
       "auth",
       "⚠️ mock/mock request failed (authentication failed, HTTP 401). Re-authenticate the provider and try again.",
     ],
+    [
+      "auth",
+      "[model-fallback/decision] model fallback decision: decision=candidate_failed requested=mock/mock candidate=mock/mock " +
+        "reason=auth next=none detail=401 Incorrect API key provided: dummy.",
+    ],
     [null, "I fixed the handling of a request that failed with HTTP 429."],
   ],
   settings: null,

@@ -15,6 +15,10 @@ export interface RealAgent {
   readonly restarts?: boolean;
   /** Its conversation is in a database that other sessions share: it is neither restored nor damaged here. */
   readonly isShared?: boolean;
+  /** It repeats a call that was refused with 429 for minutes. */
+  readonly repeats?: boolean;
+  /** It also calls a model without a key. */
+  readonly needsNoKey?: boolean;
   /** It makes the conversation shorter instead of giving up. */
   readonly compacts?: boolean;
   /** Its hooks work only when they are installed. */
@@ -119,6 +123,7 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
     resume: (prompt, id = "1795000000000_nobody") => ["--id", id, prompt],
     waits: "itself",
     restarts: true,
+    needsNoKey: true,
     env: NO_FILES,
     files: (url, apiKey) => ({
       ".cline/data/settings/providers.json": JSON.stringify({
@@ -141,6 +146,7 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
     resume: (prompt, id = "nobody") => ["agent", "--local", "--session-id", id, "-m", prompt],
     waits: "itself",
     isShared: true,
+    repeats: true,
     env: NO_FILES,
     files: (url, apiKey, work) => ({
       ".openclaw/openclaw.json": JSON.stringify({

@@ -11,13 +11,7 @@ import { installAgent, VERSIONS } from "./install.ts";
 import { createRealWorld, MISSION, type RealWorld, STEPS, TRANSCRIPTS } from "./real-world.ts";
 import { keepResult } from "./results.ts";
 
-/** Cline and OpenClaw have no conversation that can be resumed without a terminal, or damaged without others. */
-const names = Object.keys(AGENTS).filter(
-  (name) =>
-    !AGENTS[name]!.restarts &&
-    !AGENTS[name]!.isShared &&
-    (process.env.AGENTS ?? name).split(",").includes(name),
-);
+const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).split(",").includes(name));
 const ALL_ONCE = Object.fromEntries(Array.from({ length: STEPS }, (_, index) => [String(index + 1), 1]));
 const OUTAGE_MS = 60_000;
 const RESET_SECONDS = 600;
@@ -42,6 +36,11 @@ describe.each(names)("%s", (name) => {
   const runs = test.skipIf("problem" in installed);
   const bin = "bin" in installed ? installed.bin : "";
   if ("problem" in installed) process.stderr.write(`not run: ${name}: ${installed.problem}\n`);
+  // Cline and OpenClaw have no conversation that can be resumed without a terminal, or damaged without others.
+  const { restarts, isShared } = AGENTS[name]!;
+  // How OpenClaw reports them has only been tested with its printed lines.
+  const runsClassified = test.skipIf("problem" in installed || isShared);
+  const runsConversation = test.skipIf("problem" in installed || restarts || isShared);
   const keep = (row: string, outcome: string) => keepResult(name, row, outcome);
 
   runs("overloaded (529) for 60 s: goes on by itself, nothing twice, nothing rolled back", async () => {
@@ -63,6 +62,11 @@ describe.each(names)("%s", (name) => {
     await real.world.openPit();
     real.model.fail({ status: 429, at: 3 });
     real.start();
+    if (AGENTS[name]!.repeats) {
+      await real.world.until("the second refusal", () => refusals(real) > 1);
+      keep("429", "the CLI repeats");
+      return;
+    }
     await real.untilState("waiting");
     expect(real.world.record(MISSION).end).toMatchObject({ class: "quota", quota_reset_ms: null });
     expect(waitSeconds(real)).toBeOneOf(Array.from({ length: 26 }, (_, index) => 47 + index));
@@ -97,7 +101,7 @@ describe.each(names)("%s", (name) => {
     keep("429, retry after 10 min", `waits ${Math.round(seconds / 60)} min`);
   });
 
-  runs.each([
+  runsClassified.each([
     ["401", "auth", 401],
     ["context too long", "permanent", 400],
   ] as const)("%s: asks", async (row, failure, status) => {
@@ -116,10 +120,15 @@ describe.each(names)("%s", (name) => {
     keep(row, "asks");
   });
 
-  runs("no key: asks, and nobody was asked anything", async () => {
+  runsClassified("no key: asks, and nobody was asked anything", async () => {
     await using real = await createRealWorld(name, { bin, hold: 0, noKey: true });
     await real.world.openPit();
     real.start();
+    if (AGENTS[name]!.needsNoKey) {
+      await real.untilState("finished");
+      keep("no key", "needs none");
+      return;
+    }
     await real.untilState("asking");
     expect(real.world.record(MISSION).end.class).toBe("auth");
     expect(livesOf(real)).toBe(1);
@@ -127,7 +136,7 @@ describe.each(names)("%s", (name) => {
     keep("no key", "asks");
   });
 
-  runs("a session that the user names and the CLI does not know: asks", async () => {
+  runsConversation("a session that the user names and the CLI does not know: asks", async () => {
     const { resume } = AGENTS[name]!;
     await using real = await createRealWorld(name, { bin, hold: 0 });
     await real.world.openPit();
@@ -138,7 +147,7 @@ describe.each(names)("%s", (name) => {
     keep("unknown session", "asks");
   });
 
-  runs("its conversation is gone, and the copy too: starts over, and says so", async () => {
+  runsConversation("its conversation is gone, and the copy too: starts over, and says so", async () => {
     await using real = await createRealWorld(name, { bin });
     await stopAfterTwo(real);
     for (const path of TRANSCRIPTS)
@@ -152,7 +161,7 @@ describe.each(names)("%s", (name) => {
     keep("transcript deleted, with its copy", "starts over");
   });
 
-  runs.each([
+  runsConversation.each([
     ["truncated", (text: string) => text.slice(0, Math.floor(text.length * 0.6))],
     ["corrupt", (text: string) => `${text.slice(0, 200)}\0\0\0{"type":${text.slice(400)}`],
     ["replaced by garbage", () => "not a conversation\n"],
@@ -171,7 +180,7 @@ describe.each(names)("%s", (name) => {
     keep(`transcript ${damage}`, real.why().includes("put back") ? "put back, resumed" : "resumed");
   });
 
-  runs("a session that another process has: asks, and names the process", async () => {
+  runsConversation("a session that another process has: asks, and names the process", async () => {
     await using real = await createRealWorld(name, { bin });
     await stopAfterTwo(real);
     const session = JSON.parse(
@@ -199,24 +208,29 @@ describe.each(names)("%s", (name) => {
     keep("session in use", "refused");
   });
 
-  runs("a version that is newer than the tested one: is resumed, and doctor says so", async () => {
-    await using real = await createRealWorld(name, { bin });
-    const { package: pack } = VERSIONS[name]!;
-    const directory = join(real.world.directory, "newer", "node_modules", pack);
-    mkdirSync(directory, { recursive: true });
-    writeFileSync(join(directory, "package.json"), JSON.stringify({ name: pack, version: "9999.1.0" }));
-    writeFileSync(join(directory, name), `#!/bin/sh\nexec '${bin}/${name}' "$@"\n`, { mode: 0o755 });
-    const { stdout } = real.world.run(["doctor"], {
-      env: { ...real.env, PATH: `${directory}:${real.env.PATH}` },
-    });
-    expect(stdout).toMatch(new RegExp(`agent ${name}: 9999\\.1\\.0.*newer than ${VERSIONS[name]!.version}`));
-    await real.world.openPit();
-    real.start(undefined, join(directory, name));
-    await real.world.until("step 3", () => real.model.requests.some(({ next }) => next === 3));
-    real.kill();
-    await real.untilState("finished");
-    expect(real.why()).toContain(`resumed the conversation of ${name}`);
-    expect(real.effects()).toEqual(ALL_ONCE);
-    keep("newer version", "resumed");
-  });
+  runsConversation(
+    "a version that is newer than the tested one: is resumed, and doctor says so",
+    async () => {
+      await using real = await createRealWorld(name, { bin });
+      const { package: pack } = VERSIONS[name]!;
+      const directory = join(real.world.directory, "newer", "node_modules", pack);
+      mkdirSync(directory, { recursive: true });
+      writeFileSync(join(directory, "package.json"), JSON.stringify({ name: pack, version: "9999.1.0" }));
+      writeFileSync(join(directory, name), `#!/bin/sh\nexec '${bin}/${name}' "$@"\n`, { mode: 0o755 });
+      const { stdout } = real.world.run(["doctor"], {
+        env: { ...real.env, PATH: `${directory}:${real.env.PATH}` },
+      });
+      expect(stdout).toMatch(
+        new RegExp(`agent ${name}: 9999\\.1\\.0.*newer than ${VERSIONS[name]!.version}`),
+      );
+      await real.world.openPit();
+      real.start(undefined, join(directory, name));
+      await real.world.until("step 3", () => real.model.requests.some(({ next }) => next === 3));
+      real.kill();
+      await real.untilState("finished");
+      expect(real.why()).toContain(`resumed the conversation of ${name}`);
+      expect(real.effects()).toEqual(ALL_ONCE);
+      keep("newer version", "resumed");
+    },
+  );
 });
