@@ -81,7 +81,8 @@ async function throughPit(stage: Stage, files: number, name: string) {
     run: () => run(stage.launcher, "checkpoint", MISSION),
   };
   const node: Peer = { name: "node -e 0", goal: 3, run: () => run("-e", "0") };
-  return race({ name, ours, peers: [node], rounds: ROUNDS, warmUps: 2 });
+  // Awaited: the pit ends when this function returns.
+  return await race({ name, ours, peers: [node], rounds: ROUNDS, warmUps: 2 });
 }
 
 /** What editors do: a private repository whose work tree is the user's. */
