@@ -1,4 +1,5 @@
 // Builds vaults layer by layer, for tests that need a certain state without a cell or a capture.
+
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +16,7 @@ import { type LayerRef, putManifest } from "../../src/snapshot/vault/manifest.ts
 import type { TocEntry } from "../../src/snapshot/vault/toc-row.ts";
 import type { Vault } from "../../src/snapshot/vault/vault.ts";
 import { createSeededIds, createSimulatedClock, type SimulatedClock } from "../../src/testing/index.ts";
+import { checkpointRef } from "./checkpoint-refs.ts";
 
 export interface SeededMachine extends Machine {
   readonly clock: SimulatedClock;
@@ -140,18 +142,7 @@ export function publishCheckpoint(
     },
     layers,
   });
-  const ref: CheckpointRef = {
-    reason: "manual",
-    message: null,
-    parent: null,
-    pinned: false,
-    provenAtMs: null,
-    beforeRestoreOf: null,
-    ...extra,
-    id,
-    createdAtMs,
-    ...stored,
-  };
+  const ref = checkpointRef(id, createdAtMs, { ...extra, id, createdAtMs, ...stored });
   vault.publish([...vault.list(), ref]);
   return ref;
 }
