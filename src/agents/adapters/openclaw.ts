@@ -74,17 +74,13 @@ function database({ env, home }: Place): string {
 }
 
 const FAILED = "^\\W*[\\w.-]+/\\S+ request failed \\(.*";
-/** What it logs when no other model is left to try; the reasons are its own. */
-const GAVE_UP = "^\\[model-fallback/decision\\] .*decision=candidate_failed .*reason=";
+/** What it logs when no other model is left to try. */
+const gaveUp = (reason: string) =>
+  `^\\[model-fallback/decision\\] .*decision=candidate_failed .*reason=${reason} next=none\\b`;
 const PATTERNS: FailurePatterns = {
-  quota: [`${FAILED}(?:http 429|rate.limit)`, `${GAVE_UP}(?:rate_limit|billing)\\b`],
-  overload: [
-    `${FAILED}(?:http 5\\d\\d|overloaded|${NETWORK})`,
-    `${GAVE_UP}(?:overloaded|timeout)\\b`,
-    ...NODE_NETWORK,
-  ],
-  auth: [`${FAILED}http 40[13]`, `${GAVE_UP}auth`],
-  permanent: [`${GAVE_UP}(?:context_overflow|format|model_not_found)\\b`],
+  quota: [`${FAILED}(?:http 429|rate.limit)`, gaveUp("rate_limit")],
+  overload: [`${FAILED}(?:http 5\\d\\d|overloaded|${NETWORK})`, ...NODE_NETWORK],
+  auth: [`${FAILED}http 40[13]`, gaveUp("auth")],
 };
 
 export const openclaw: Adapter = {

@@ -44,6 +44,11 @@ export const cases: AdapterCases = {
       "[model-fallback/decision] model fallback decision: decision=candidate_failed requested=mock/mock candidate=mock/mock " +
         "reason=auth next=none detail=401 Incorrect API key provided: dummy.",
     ],
+    [
+      null,
+      "[model-fallback/decision] model fallback decision: decision=candidate_failed requested=mock/mock candidate=mock/mock " +
+        "reason=auth next=mock/other detail=401 Incorrect API key provided: dummy.",
+    ],
     [null, "I fixed the handling of a request that failed with HTTP 429."],
   ],
   settings: null,
