@@ -197,6 +197,27 @@ function declareForks(test: Test): void {
     deepEqual(plain(await journal.readEntries("f", 0)), ["f:2:response:0"]);
     deepEqual(plain(await journal.readEntries("f", 1)), []);
   });
+  test("of runs inserted concurrently, each has its own head and entries; one that is refused affects no other", async (journal) => {
+    await grow(journal);
+    const fork = { forkOf: "r", step: 1, model: null };
+    const heads = [
+      headRow("r", { owner: "you" }),
+      headRow("f", { ...fork, forkStep: 1 }),
+      headRow("g", { ...fork, forkStep: 9 }),
+      headRow("a", { caller: "ann", priority: 3, model: "m", wakeMs: 5 }),
+      headRow("b", { thread: "t", owner: null, status: "queued", model: null }),
+      headRow("b", { owner: "you" }),
+    ];
+    const inserted = await Promise.all(
+      heads.map((head, i) =>
+        journal.insert(head, i === 3 ? [entryRow(0, "input"), entryRow(0, "prepare")] : []),
+      ),
+    );
+    deepEqual(inserted, [false, true, false, true, true, false]);
+    for (const i of [1, 3, 4]) deepEqual(await journal.readHead(heads[i]!.id), heads[i]);
+    deepEqual(plain(await journal.readEntries("a")), ["a:0:input:0", "a:0:prepare:0"]);
+    deepEqual(plain(await journal.readEntries("b")), []);
+  });
   test("a run is inserted with waits, and found by the start of its id or its queue", async (journal) => {
     const answered = { ...approval, state: "answered", answer: "yes" } as const;
     equal(await journal.insert(headRow("ab1", { queue: "q" }), [], [answered]), true);

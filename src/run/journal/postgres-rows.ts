@@ -7,14 +7,22 @@ export function toHead(row: (HeadRow & { readonly key: number }) | undefined): H
   return head;
 }
 
-/** In the order of the statement `insert`. */
-export function headValues(head: HeadRow): unknown[] {
+/** Heads of new runs with their position in the batch, in the order of `n` in the statement `insert`. */
+export function headArrays(heads: readonly HeadRow[]): unknown[][] {
+  const column = <T>(value: (head: HeadRow) => T) => heads.map(value);
   return [
-    ...[head.id, head.agentId, head.parentRunId, head.forkOf, head.forkStep, head.format, head.createdAtMs],
-    ...[head.queue, head.caller, head.priority, head.thread, head.definition, head.info],
-    ...[head.status, head.epoch, head.owner, head.leaseUntilMs, head.deaths, head.seq, head.step, head.phase],
-    ...[head.messages, head.redactions, head.inputTokens, head.outputTokens, head.wakeMs, head.cancelMs],
-    ...[head.updatedAtMs, head.output, head.error],
+    heads.map((_, i) => i),
+    ...[column(({ id }) => id), column(({ agentId }) => agentId), column((head) => head.parentRunId)],
+    ...[column((head) => head.forkOf), column((head) => head.forkStep), column((head) => head.format)],
+    ...[column((head) => head.createdAtMs), column((head) => head.queue), column((head) => head.caller)],
+    ...[column((head) => head.priority), column((head) => head.model ?? null), column((head) => head.thread)],
+    ...[column((head) => head.definition), column((head) => head.info), column((head) => head.status)],
+    ...[column((head) => head.epoch), column((head) => head.owner), column((head) => head.leaseUntilMs)],
+    ...[column((head) => head.deaths), column((head) => head.seq), column((head) => head.step)],
+    ...[column((head) => head.phase), column((head) => head.messages), column((head) => head.redactions)],
+    ...[column((head) => head.inputTokens), column((head) => head.outputTokens)],
+    ...[column((head) => head.wakeMs), column((head) => head.cancelMs), column((head) => head.updatedAtMs)],
+    ...[column((head) => head.output), column((head) => head.error)],
   ];
 }
 

@@ -98,6 +98,12 @@ const ENTRY = `
 const ENTRY_COLUMNS = `step, kind, call, state, attempts, due_ms, digest, name, class, call_id, started_ms, ended_ms,
                        redacted, body`;
 
+const RUN_COLUMNS = `id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, model,
+                     thread, definition, info`;
+
+const HEAD_COLUMNS = `status, epoch, owner, lease_until_ms, deaths, seq, step, phase, messages, redactions, input_tokens,
+                      output_tokens, wake_ms, cancel_ms, updated_ms, output, error`;
+
 /** Parameters of entries as arrays, from number `n` on: the position of their write in the batch, then the columns. */
 const unnestEntries = (n: number) => {
   const types = ["int", "int", "text", "bigint", "text", "int", "bigint", "text", "text", "text", "text"];
@@ -165,23 +171,28 @@ const CHAIN = `
       FROM chain JOIN %.run AS parent ON parent.id = chain.fork_of`;
 
 export const PG_JOURNAL_SQL = {
+  /** Returns the ids that were free. */
   insert: `
-    WITH added AS (
-      INSERT INTO %.run (id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, model,
-                         thread, definition, info)
-      SELECT $1, $2, $3, $4::text, $5::int, $6, $7, $8, $9, $10, $46, $11, $12, $13
-      WHERE NOT EXISTS (SELECT 1 FROM %.pruned WHERE id = $1) AND ($4::text IS NULL OR EXISTS (
+    WITH n AS MATERIALIZED (
+      SELECT * FROM unnest(
+        $1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[], $8::bigint[], $9::text[],
+        $10::text[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::int[],
+        $18::text[], $19::bigint[], $20::int[], $21::int[], $22::int[], $23::int[], $24::int[], $25::int[], $26::bigint[],
+        $27::bigint[], $28::bigint[], $29::bigint[], $30::bigint[], $31::text[], $32::text[]
+      ) AS n (write, ${RUN_COLUMNS}, ${HEAD_COLUMNS})
+    ), added AS (
+      INSERT INTO %.run (${RUN_COLUMNS})
+      SELECT ${RUN_COLUMNS} FROM n
+      WHERE NOT EXISTS (SELECT 1 FROM %.pruned WHERE pruned.id = n.id) AND (n.fork_of IS NULL OR EXISTS (
         SELECT 1 FROM %.run AS above JOIN %.head USING (key)
-        WHERE above.id = $4::text AND head.status <> 'stub' AND head.step >= $5::int))
-      ON CONFLICT (id) DO NOTHING RETURNING key
+        WHERE above.id = n.fork_of AND head.status <> 'stub' AND head.step >= n.fork_step))
+      ON CONFLICT (id) DO NOTHING RETURNING key, id
     ), heads AS (
-      INSERT INTO %.head (key, status, epoch, owner, lease_until_ms, deaths, seq, step, phase, messages, redactions,
-                          input_tokens, output_tokens, wake_ms, cancel_ms, updated_ms, output, error)
-      SELECT key, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30 FROM added
+      INSERT INTO %.head (key, ${HEAD_COLUMNS}) SELECT added.key, ${HEAD_COLUMNS} FROM added JOIN n USING (id)
     ), entries AS (
-      ${putEntries(`SELECT added.key, $19, ${ENTRY_VALUES} FROM added, ${unnestEntries(31)}`)}
+      ${putEntries(`SELECT added.key, n.seq, ${ENTRY_VALUES} FROM added JOIN n USING (id) JOIN ${unnestEntries(33)} USING (write)`)}
     )
-    SELECT key FROM added`,
+    SELECT id FROM added`,
   write: `${WRITES}
     SELECT write, ${SYNC(35)} FROM moved`,
   insertWaits: `

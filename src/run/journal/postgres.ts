@@ -10,39 +10,31 @@ import {
   type PostgresPool,
   type PostgresSpec,
 } from "../../platform/postgres.ts";
-import { isEnded, verdictOf } from "./head.ts";
+import { isEnded } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
   InboxRow,
   Journal,
   JournalPrunePlan,
-  JournalVerdict,
-  JournalWrite,
   Lineage,
   StoredEntry,
   WaitRow,
 } from "./journal.ts";
+import {
+  createPostgresBatches,
+  insertRuns,
+  type KeyedHead,
+  type Name,
+  type Query,
+} from "./postgres-batches.ts";
 import { createNews, type RunVersion } from "./postgres-news.ts";
 import { moveOldRows } from "./postgres-old-rows.ts";
 import { claimQueued, type Run, takeRate } from "./postgres-queue.ts";
-import { entryArrays, headValues, toHead, writeArrays } from "./postgres-rows.ts";
+import { entryArrays, toHead } from "./postgres-rows.ts";
 import { PG_JOURNAL_SQL } from "./postgres-schema.ts";
 import type { QueueSettings } from "./queue.ts";
 import { claimedDuringPrune, missingResponses } from "./refusal.ts";
-import { createWriteBatches } from "./write-batch.ts";
-
-type Name = keyof typeof PG_JOURNAL_SQL;
-type Query = <Row extends object>(
-  name: Name,
-  ...values: readonly unknown[]
-) => Promise<{ rows: Row[]; count: number; repeated: boolean }>;
-type KeyedHead = HeadRow & { readonly key: number };
-
-/** More in flight does not help on one server; fewer leaves it idle while a reply is on its way. */
-const BATCHES_UNDER_WAY = 2;
-/** Everything that waited for a batch continues at the same time: larger batches stall the event loop longer than they save commits. */
-const BATCH_LIMIT = 64;
 
 /** Connects and migrates. */
 export async function openPostgresJournal(
@@ -60,13 +52,7 @@ export async function openPostgresJournal(
     pool,
     async (ids) => (await query<RunVersion>("readVersions", ids)).rows,
   );
-  const write = createWriteBatches<JournalWrite, JournalVerdict>({
-    parallel: BATCHES_UNDER_WAY,
-    maxWrites: BATCH_LIMIT,
-    keyOf: ({ runId }) => runId,
-    send: (writes) => sendWrites(query, writes),
-    sendOne: async (each) => (await sendWrites(query, [each]))[0]!,
-  });
+  const { begin, write } = createPostgresBatches(query);
   const count = async (name: Name, ...values: readonly unknown[]) => (await query(name, ...values)).count;
   return {
     kind: "postgres",
@@ -74,7 +60,7 @@ export async function openPostgresJournal(
     survives: true,
     insert: (head, entries, waits = []) =>
       waits.length === 0
-        ? insertRun(query, head, entries)
+        ? begin(head, entries)
         : transaction((run) => insertWithWaits(run, head, entries, waits)),
     write: async (each) => {
       const verdict = await write(each);
@@ -164,15 +150,6 @@ function runOn(client: PoolClient, schema: string): Run {
     ]) as unknown as ReturnType<Run>;
 }
 
-async function insertRun(query: Query, head: HeadRow, entries: readonly EntryRow[]): Promise<boolean> {
-  const arrays = entryArrays(entries.map((entry) => [0, entry]));
-  const { rows } = await query("insert", ...headValues(head), ...arrays, head.model ?? null);
-  if (rows.length > 0) return true;
-  // The server may have stopped between the commit and its reply.
-  const known = (await query<KeyedHead>("readHead", head.id)).rows[0];
-  return head.owner !== null && known?.owner === head.owner && known.epoch === head.epoch;
-}
-
 async function insertWithWaits(
   run: Run,
   head: HeadRow,
@@ -183,7 +160,7 @@ async function insertWithWaits(
     const { rows, rowCount } = await run(name, ...values);
     return { rows, count: rowCount ?? 0, repeated: false };
   };
-  if (!(await insertRun(query, head, entries))) return false;
+  if ((await insertRuns(query, [{ head, entries }]))[0] !== "written") return false;
   await run("insertWaits", head.id, JSON.stringify(waits));
   return true;
 }
@@ -206,35 +183,6 @@ function queues(
     readTick: async (schedule) => (await query<{ tickMs: number }>("readTick", schedule)).rows[0]?.tickMs,
     writeTick: async (schedule, tickMs) => (await query("writeTick", schedule, tickMs)).count === 1,
   };
-}
-
-async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promise<JournalVerdict[]> {
-  const sync = writes.some((write) => write.sync === "full") ? "on" : "off";
-  const entries = writes.flatMap((write, i) => write.entries.map((entry) => [i, entry] as const));
-  const values = [...writeArrays(writes), ...entryArrays(entries), sync];
-  const waits = writes.flatMap((write, i) => (write.waits ?? []).map((wait) => ({ write: i, ...wait })));
-  const taken = writes.flatMap((write, i) => (write.taken ?? []).map((id) => [i, id] as const));
-  const { rows } =
-    waits.length + taken.length === 0
-      ? await query<{ write: number }>("write", ...values)
-      : await query<{ write: number }>(
-          "writeWaits",
-          ...[...values, JSON.stringify(waits)],
-          ...[taken.map(([i]) => i), taken.map(([, id]) => id)],
-        );
-  const written = new Set(rows.map(({ write }) => write));
-  if (written.size === writes.length) return writes.map(() => "written");
-  const refused = writes.filter((_, i) => !written.has(i)).map(({ runId }) => runId);
-  const heads = (await query<Pick<HeadRow, "id" | "epoch" | "seq" | "status">>("readHeads", refused)).rows;
-  return writes.map((write, i) => {
-    if (written.has(i)) return "written";
-    const verdict = verdictOf(
-      heads.find(({ id }) => id === write.runId),
-      write,
-    );
-    // It became applicable in between: another process changed the head, so this write is no longer the owner's.
-    return verdict === "next" ? "stale" : verdict;
-  });
 }
 
 async function lockHead(run: Run, runId: string): Promise<KeyedHead | undefined> {

@@ -1,11 +1,16 @@
 // Collects writes that wait at the same time into batches. While batches are under way, further writes wait for the next
-// one, so that a busy server gets fewer and larger statements. A batch has at most one write per run.
+// one, so that a busy server gets fewer and larger statements. A batch has at most one write per run. Some writes come later
+// than the others: when a batch is full, it has only a few of them.
 
 export interface BatchOptions<Write, Result> {
   /** Batches under way at the same time. */
   readonly parallel: number;
   readonly maxWrites: number;
   keyOf(write: Write): string;
+  /** Whether others go first. */
+  isLater?(write: Write): boolean;
+  /** How many of those that come later a full batch has at least, if that many wait. */
+  readonly minLater?: number;
   /** The results in the order of the writes. */
   send(writes: readonly Write[]): Promise<readonly Result[]>;
   /** Used for each write of a batch that failed as a whole, so that one bad write affects no other. */
@@ -29,16 +34,23 @@ export function createWriteBatches<Write, Result>(
   const take = (): Waiting<Write, Result>[] => {
     const keys = new Set<string>();
     const batch: Waiting<Write, Result>[] = [];
-    const rest: Waiting<Write, Result>[] = [];
-    for (const each of waiting) {
-      const key = options.keyOf(each.write);
-      if (batch.length >= options.maxWrites || keys.has(key)) rest.push(each);
-      else {
+    const add = (from: readonly Waiting<Write, Result>[], limit: number) => {
+      for (const each of from) {
+        const key = options.keyOf(each.write);
+        if (batch.length >= limit || keys.has(key)) continue;
         keys.add(key);
         batch.push(each);
       }
-    }
-    waiting = rest;
+    };
+    const isLater = ({ write }: Waiting<Write, Result>) => options.isLater?.(write) === true;
+    const later = waiting.filter(isLater);
+    add(
+      waiting.filter((each) => !isLater(each)),
+      options.maxWrites - Math.min(later.length, options.minLater ?? 0),
+    );
+    add(later, options.maxWrites);
+    const taken = new Set(batch);
+    waiting = waiting.filter((each) => !taken.has(each));
     return batch;
   };
   const start = () => {

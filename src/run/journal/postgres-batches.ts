@@ -1,0 +1,115 @@
+// What a PostgreSQL journal writes often: the beginnings of runs and the writes of their owners. All that wait at the same time
+// go to the server together, each fenced on its own (INV-4). Runs that have begun go first: a process with more work than the
+// server can take finishes what it has begun, instead of keeping all of it in memory half done.
+import { verdictOf } from "./head.ts";
+import type { EntryRow, HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";
+import { entryArrays, headArrays, writeArrays } from "./postgres-rows.ts";
+import type { PG_JOURNAL_SQL } from "./postgres-schema.ts";
+import { createWriteBatches } from "./write-batch.ts";
+
+export type Name = keyof typeof PG_JOURNAL_SQL;
+/** Executes a statement of the journal. */
+export type Query = <Row extends object>(
+  name: Name,
+  ...values: readonly unknown[]
+) => Promise<{ rows: Row[]; count: number; repeated: boolean }>;
+export type KeyedHead = HeadRow & { readonly key: number };
+
+/** A run to be added. */
+export interface Beginning {
+  readonly head: HeadRow;
+  readonly entries: readonly EntryRow[];
+}
+
+type Request =
+  | { readonly runId: string; readonly begin: Beginning }
+  | { readonly runId: string; readonly write: JournalWrite };
+
+/** More in flight does not help on one server; fewer leaves it idle while a reply is on its way. */
+const BATCHES_UNDER_WAY = 2;
+/** Everything that waited for a batch continues at the same time: larger batches stall the event loop longer than they save commits. */
+const BATCH_LIMIT = 64;
+/** How many runs a batch begins at least, however many writes wait, so that a new run never waits forever. */
+const BEGINNINGS_PER_BATCH = 4;
+
+/** The functions that begin and write runs. `begin` resolves to false when the id is taken. */
+export function createPostgresBatches(query: Query): {
+  begin(head: HeadRow, entries: readonly EntryRow[]): Promise<boolean>;
+  write(write: JournalWrite): Promise<JournalVerdict>;
+} {
+  const request = createWriteBatches<Request, JournalVerdict | "taken">({
+    parallel: BATCHES_UNDER_WAY,
+    maxWrites: BATCH_LIMIT,
+    keyOf: ({ runId }) => runId,
+    isLater: (each) => "begin" in each,
+    minLater: BEGINNINGS_PER_BATCH,
+    send: (requests) => send(query, requests),
+    sendOne: async (each) => (await send(query, [each]))[0]!,
+  });
+  return {
+    begin: async (head, entries) =>
+      (await request({ runId: head.id, begin: { head, entries } })) === "written",
+    write: (write) => request({ runId: write.runId, write }) as Promise<JournalVerdict>,
+  };
+}
+
+async function send(query: Query, requests: readonly Request[]): Promise<(JournalVerdict | "taken")[]> {
+  const [begun, written] = await Promise.all([
+    insertRuns(
+      query,
+      requests.flatMap((each) => ("begin" in each ? [each.begin] : [])),
+    ),
+    sendWrites(
+      query,
+      requests.flatMap((each) => ("write" in each ? [each.write] : [])),
+    ),
+  ]);
+  const [beginnings, writes] = [begun.values(), written.values()];
+  return requests.map((each) => ("begin" in each ? beginnings : writes).next().value!);
+}
+
+/** Adds runs whose ids are distinct. */
+export async function insertRuns(query: Query, runs: readonly Beginning[]): Promise<("written" | "taken")[]> {
+  if (runs.length === 0) return [];
+  const entries = runs.flatMap((run, i) => run.entries.map((entry) => [i, entry] as const));
+  const heads = headArrays(runs.map(({ head }) => head));
+  const { rows } = await query<{ id: string }>("insert", ...heads, ...entryArrays(entries));
+  const added = new Set(rows.map(({ id }) => id));
+  const verdictOn = async ({ head: { id, owner, epoch } }: Beginning) => {
+    if (added.has(id)) return "written";
+    // The server may have stopped between the commit and its reply.
+    const known = (await query<KeyedHead>("readHead", id)).rows[0];
+    return owner !== null && known?.owner === owner && known.epoch === epoch ? "written" : "taken";
+  };
+  return Promise.all(runs.map(verdictOn));
+}
+
+async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promise<JournalVerdict[]> {
+  if (writes.length === 0) return [];
+  const sync = writes.some((write) => write.sync === "full") ? "on" : "off";
+  const entries = writes.flatMap((write, i) => write.entries.map((entry) => [i, entry] as const));
+  const values = [...writeArrays(writes), ...entryArrays(entries), sync];
+  const waits = writes.flatMap((write, i) => (write.waits ?? []).map((wait) => ({ write: i, ...wait })));
+  const taken = writes.flatMap((write, i) => (write.taken ?? []).map((id) => [i, id] as const));
+  const { rows } =
+    waits.length + taken.length === 0
+      ? await query<{ write: number }>("write", ...values)
+      : await query<{ write: number }>(
+          "writeWaits",
+          ...[...values, JSON.stringify(waits)],
+          ...[taken.map(([i]) => i), taken.map(([, id]) => id)],
+        );
+  const written = new Set(rows.map(({ write }) => write));
+  if (written.size === writes.length) return writes.map(() => "written");
+  const refused = writes.filter((_, i) => !written.has(i)).map(({ runId }) => runId);
+  const heads = (await query<Pick<HeadRow, "id" | "epoch" | "seq" | "status">>("readHeads", refused)).rows;
+  return writes.map((write, i) => {
+    if (written.has(i)) return "written";
+    const verdict = verdictOf(
+      heads.find(({ id }) => id === write.runId),
+      write,
+    );
+    // It became applicable in between: another process changed the head, so this write is no longer the owner's.
+    return verdict === "next" ? "stale" : verdict;
+  });
+}
