@@ -1,8 +1,8 @@
 // Looks commands up in a catalogue by the words of a command line.
 import type { AnyCommand } from "./command.ts";
 
-export interface CatalogueEntry<Group extends string = string> {
-  readonly group: Group;
+export interface CatalogueEntry {
+  readonly group: string;
   readonly summary: string;
   readonly hidden?: boolean;
   /** Listed by name only in `lazarus --help`. */
@@ -11,7 +11,7 @@ export interface CatalogueEntry<Group extends string = string> {
 }
 
 /** Keys are command names; a name of two words is a sub-command: `job beat`. */
-export type Catalogue<Group extends string = string> = Readonly<Record<string, CatalogueEntry<Group>>>;
+export type Catalogue = Readonly<Record<string, CatalogueEntry>>;
 
 /** Splits the words of a command line into the command's name and its arguments. */
 export function findCommand(

@@ -1,6 +1,6 @@
 // Help pages, rendered from the commands' data as plain text of at most 80 columns.
 import { ERROR_KINDS, type ErrorKind } from "../platform/errors.ts";
-import { CATALOGUE, GROUPS } from "./catalogue.ts";
+import { CATALOGUE, TITLES } from "./catalogue.ts";
 import type { AnyCommand, OptionSpec, PositionalSpec } from "./command.ts";
 import type { CatalogueEntry } from "./find-command.ts";
 import { GLOBAL_OPTIONS } from "./parse.ts";
@@ -13,7 +13,7 @@ export function overview(version: string): string {
     "",
     "Usage: lazarus <command> [options]",
   ];
-  for (const [group, title] of Object.entries(GROUPS)) {
+  for (const [group, title] of TITLES) {
     const entries = Object.entries(CATALOGUE).filter(([, entry]) => entry.group === group && !entry.hidden);
     const rare = entries.filter(([, entry]) => entry.rare).map(([name]) => name);
     lines.push("", `${title}:`, ...familyRows(entries.filter(([, entry]) => !entry.rare)));

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BUILT_IN } from "../../src/agents/adapters.ts";
-import { AGENT_NAMES } from "../../src/cli/agent-commands.ts";
+import { AGENT_NAMES } from "../../src/cli/catalogue.ts";
 import { HEADLESS } from "../agents/fake/headless.ts";
 import { countEffects, installFakes, readRequests } from "../agents/fake/install.ts";
 import { createWorld, type World } from "./hermetic.ts";
