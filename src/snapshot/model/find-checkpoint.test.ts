@@ -63,6 +63,28 @@ describe("findCheckpoint", () => {
     expect(find("1h", refs)).toBe("cccccc");
   });
 
+  it("prefers the whole random part of an id to a time", () => {
+    const refs = [...REFS, ref("20261115-120500-12345s", NOON + 5000)];
+    expect(find("12345s", refs)).toBe("12345s");
+    expect(find("12345s")).toBe("aaaaaa");
+  });
+
+  it("refuses a time in the future, unless a checkpoint is there", () => {
+    for (const text of ["2027-11-15", "2026-11-16", "2026-11-15 13:01", "today 14:00"]) {
+      expect(failure(text).message, text).toContain(`"${text}" is in the future; nearest: 20261115-120001`);
+    }
+    expect(find("2026-11-15 13:00")).toBe("cccccc");
+    expect(find("2026-11-16", [...REFS, ref("20261116-120000-eeeeee", NOON + 24 * HOUR_MS)])).toBe("eeeeee");
+  });
+
+  it("refuses an amount of any size that is before all checkpoints", () => {
+    for (const text of ["99999999999h", `${"9".repeat(400)}d`]) {
+      expect(failure(text).message).toContain(
+        "mission m has no checkpoint from 1970-01-01 00:00:00Z or before",
+      );
+    }
+  });
+
   it("accepts times: the newest checkpoint at or before that time", () => {
     expect(find("2h ago")).toBe("bbbbbb");
     expect(find("61 minutes ago")).toBe("bbbbbb");
@@ -126,6 +148,10 @@ describe("parseMoment", () => {
     expect(parseMoment("2026-11-15T10:00:05.250Z", 0)).toBe(Date.UTC(2026, 10, 15, 10, 0, 5, 250));
   });
 
+  it("knows leap days", () => {
+    expect(parseMoment("2028-02-29", 0)).toBe(Date.UTC(2028, 2, 1) - 1);
+  });
+
   it("adds up amounts", () => {
     expect(parseMoment("1d12h ago", NOON)).toBe(NOON - 36 * HOUR_MS);
     expect(parseMoment("1 day, 6 hours ago", NOON)).toBe(NOON - 30 * HOUR_MS);
@@ -143,6 +169,8 @@ describe("parseMoment", () => {
     expect(parseMoment("today 14:30", NOON)).toBe(at(15, 14, 30));
     expect(parseMoment("yesterday 09:05", NOON)).toBe(at(14, 9, 5));
     expect(parseMoment("09:05:07", NOON)).toBe(Date.UTC(2026, 10, 15, 9, 5, 7, 999));
+    expect(parseMoment("9:05", NOON)).toBe(at(15, 9, 5));
+    expect(parseMoment("12:00:30", NOON)).toBe(Date.UTC(2026, 10, 14, 12, 0, 30, 999));
     expect(parseMoment("25:00", NOON)).toBeUndefined();
     expect(parseMoment("yesterday", NOON)).toBe(NOON - 24 * HOUR_MS);
   });
@@ -153,6 +181,9 @@ describe("parseMoment", () => {
       "2 fortnights ago",
       "ago",
       "2026-13-01",
+      "2026-02-29",
+      "2026-02-30 10:00",
+      "2026-04-31",
       "12",
       "2026-11-15T1",
       "h ago",

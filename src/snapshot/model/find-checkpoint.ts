@@ -1,7 +1,7 @@
 // Finds the checkpoint that a user names: by id, unique prefix or suffix, `latest` or time. Pure: list and time are
 // parameters. A time covers its whole span, so that a time printed to the second finds its own checkpoint and a bare date
 // means the end of that day. Times without a zone are UTC, like everything Lazarus prints. A time wins over a suffix: `2d`
-// is two days ago, even where an id ends like that.
+// is two days ago, even where an id ends like that. Only the whole random part of an id wins over a time.
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "./entry.ts";
 
@@ -13,6 +13,14 @@ export interface Lookup {
 }
 
 const NAMED_LIMIT = 3;
+/** Of the part of an id after its last dash. */
+const RANDOM_LENGTH = 6;
+
+/** What a time covers, in epoch milliseconds, both ends included. */
+interface Span {
+  readonly startMs: number;
+  readonly endMs: number;
+}
 
 /** The checkpoint that `text` means; `refs` are in the order of the index, oldest first. */
 export function findCheckpoint(refs: readonly CheckpointRef[], lookup: Lookup): CheckpointRef {
@@ -39,8 +47,15 @@ export function findCheckpoint(refs: readonly CheckpointRef[], lookup: Lookup): 
       matching,
     );
   }
-  const atMs = parseMoment(text, nowMs);
-  if (atMs === undefined) return findBySuffix(byTime, text, mission);
+  const named = refs.filter((ref) => text.length === RANDOM_LENGTH && ref.id.endsWith(`-${text}`));
+  if (named.length === 1) return named[0]!;
+  const span = parseSpan(text, nowMs);
+  if (span === undefined) return findBySuffix(byTime, text, mission);
+  const newest = byTime.at(-1)!;
+  // A wrong year must not mean the latest. The newest checkpoint may be in the future, where the clock was set back.
+  if (span.startMs > Math.max(nowMs, newest.createdAtMs))
+    throw unknown(`${quoted(text)} is in the future`, mission, text, [newest]);
+  const atMs = span.endMs;
   const before = byTime.filter((ref) => ref.createdAtMs <= atMs);
   const found = ordinary(before).at(-1) ?? before.at(-1);
   if (found !== undefined) return found;
@@ -69,20 +84,29 @@ function findBySuffix(byTime: readonly CheckpointRef[], text: string, mission: s
  * `1 day 6 hours ago`, `yesterday`, `yesterday 14:30`, `now`. Undefined for the rest.
  */
 export function parseMoment(text: string, nowMs: number): number | undefined {
+  return parseSpan(text, nowMs)?.endMs;
+}
+
+function parseSpan(text: string, nowMs: number): Span | undefined {
   const words = text.trim().toLowerCase();
-  if (words === "now") return nowMs;
-  if (words === "yesterday") return nowMs - DAY_MS;
+  if (words === "now") return instant(nowMs);
+  if (words === "yesterday") return instant(nowMs - DAY_MS);
   return parseAgo(words, nowMs) ?? parseTimeOfDay(words, nowMs) ?? parseIso(text.trim());
 }
 
-function parseTimeOfDay(words: string, nowMs: number): number | undefined {
-  const [, day, time] = /^(?:(today|yesterday) )?(\d{2}:\d{2}(?::\d{2})?)z?$/.exec(words) ?? [];
+function instant(ms: number): Span {
+  return { startMs: ms, endMs: ms };
+}
+
+function parseTimeOfDay(words: string, nowMs: number): Span | undefined {
+  const [, day, time] = /^(?:(today|yesterday) )?(\d{1,2}:\d{2}(?::\d{2})?)z?$/.exec(words) ?? [];
   if (time === undefined) return undefined;
-  const on = (dayMs: number) => parseIso(`${new Date(dayMs).toISOString().slice(0, 10)} ${time}`);
+  const on = (dayMs: number) =>
+    parseIso(`${new Date(dayMs).toISOString().slice(0, 10)} ${time.replace(/^\d:/, "0$&")}`);
   if (day === "yesterday") return on(nowMs - DAY_MS);
   const today = on(nowMs);
-  // Its span may have begun: 14:30 typed at 14:30:20 is today.
-  const isAhead = today !== undefined && today - MINUTE_MS >= nowMs;
+  // 14:30 typed at 14:30:20 is today: its span has begun.
+  const isAhead = today !== undefined && today.startMs > nowMs;
   return isAhead && day === undefined ? on(nowMs - DAY_MS) : today;
 }
 
@@ -98,7 +122,7 @@ const UNITS: readonly (readonly [RegExp, number])[] = [
   [/^(?:w|weeks?)$/, 7 * DAY_MS],
 ];
 
-function parseAgo(words: string, nowMs: number): number | undefined {
+function parseAgo(words: string, nowMs: number): Span | undefined {
   const amounts = /^(.+?)(?:\s*ago)?$/.exec(words)?.[1];
   if (amounts === undefined || !/^(?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+$/.test(amounts)) return undefined;
   let totalMs = 0;
@@ -107,19 +131,20 @@ function parseAgo(words: string, nowMs: number): number | undefined {
     if (unit === undefined) return undefined;
     totalMs += Number(count) * unit[1];
   }
-  return nowMs - totalMs;
+  // Not before 1970: a Date cannot represent every amount that can be typed.
+  return instant(Math.max(0, nowMs - totalMs));
 }
 
 const ISO = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(\.\d{1,3})?\s*(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-function parseIso(text: string): number | undefined {
+function parseIso(text: string): Span | undefined {
   const match = ISO.exec(text);
   if (match === null) return undefined;
   const [, date, minute = "00:00", second = ":00", fraction = "", zone = "Z"] = match;
   if (match[4] !== undefined && match[3] === undefined) return undefined;
   const offset = /^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone.toUpperCase();
   const startMs = Date.parse(`${date}T${minute}${second}${fraction}${offset}`);
-  if (Number.isNaN(startMs)) return undefined;
+  if (Number.isNaN(startMs) || !isDay(date!)) return undefined;
   const spanMs =
     match[2] === undefined
       ? DAY_MS
@@ -128,7 +153,12 @@ function parseIso(text: string): number | undefined {
         : match[4] === undefined
           ? SECOND_MS
           : 1;
-  return startMs + spanMs - 1;
+  return { startMs, endMs: startMs + spanMs - 1 };
+}
+
+/** Date.parse reads 30 February as a day in March. */
+function isDay(date: string): boolean {
+  return new Date(Date.parse(date)).toISOString().startsWith(date);
 }
 
 /**
