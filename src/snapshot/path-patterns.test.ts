@@ -12,6 +12,7 @@ test.each([
   [["*.k?y"], "a/b.kiy", true],
   [["*.[kp]em"], "b.pem", true],
   [["*"], "any/thing", true],
+  [["/"], "any/thing", false],
   [["name"], "a/name", true],
   [["name"], "name/a", false],
   [["**/.ssh/**"], "home/.ssh/id", true],

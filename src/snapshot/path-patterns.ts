@@ -20,7 +20,8 @@ export function createMatcher(patterns: readonly string[]): Matcher {
     else exactNames.add(pattern);
   }
   const matchesName = createTest(names);
-  const matchesPath = createTest(paths);
+  // "/" is the cell itself, which is not a path in it.
+  const matchesPath = createTest(paths.filter((path) => path !== ""));
   return (path, given) => {
     const name = given ?? path.slice(path.lastIndexOf("/") + 1);
     return exactNames.has(name) || matchesName(name) || matchesPath(path);

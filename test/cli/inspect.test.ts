@@ -1,6 +1,15 @@
 // ls, cat, versions, find and grep: reading checkpoints without restoring them. The files that a checkpoint should have
 // are kept in the test as plain values.
-import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, symlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type Ending, type World } from "./hermetic.ts";
@@ -153,6 +162,12 @@ describe("versions", () => {
     for (const word of ["first seen", "changed", "removed", "added again"]) expect(text).toContain(word);
   });
 
+  it("says how to look at a version, which is not cat for a directory", async () => {
+    const { stderr } = await call("versions", "inbox", "worktree/src");
+    const hint = /look at one with: lazarus (.*)$/m.exec(stderr)![1]!;
+    expect(await must(...hint.split(" "))).toContain("worktree/src");
+  });
+
   it("suggests similar paths for an unknown one", async () => {
     const { exit, stderr } = await call("versions", "inbox", "gone.ts");
     expect(exit).toBe(6);
@@ -168,6 +183,21 @@ describe("find", () => {
       ["worktree/src/gone.ts", ids[0], true],
     ]);
     expect(await must("find", "inbox", "*.ts", "--deleted")).toMatch(/gone\.ts \(deleted\)/);
+  });
+
+  it("finds a name that looks like a glob, and refuses a pattern that names nothing", async () => {
+    using other = createWorld();
+    other.write("home/missions/m/worktree/page[1].tsx", "one\n");
+    const run = (...words: string[]) => other.call(words);
+    await run("init", "m");
+    await run("checkpoint", "m");
+    expect((await run("find", "m", "page[1].tsx")).stdout).toContain("worktree/page[1].tsx");
+    for (const pattern of ["", "/", "//"]) {
+      expect(await run("find", "m", pattern)).toMatchObject({ exit: 2, stdout: "" });
+    }
+    expect((await run("versions", "m", "worktree/it's.md")).stderr).toContain(
+      String.raw`try: lazarus find m '*it'\''s.md*'`,
+    );
   });
 
   it("prints nothing for a pattern without a match", async () => {
@@ -219,5 +249,35 @@ describe("a damaged checkpoint", () => {
     const { stdout, stderr } = await run("versions", "m", "worktree/a.txt");
     expect(stdout).toContain(list[1].checkpoint_id);
     expect(stderr).toContain(`cannot be read: ${list[0].checkpoint_id}; see: lazarus verify m`);
+  });
+});
+
+describe("a deleted file", () => {
+  it("is found for ls, cat, diff and restore: they name a command that works as printed", async () => {
+    using other = createWorld();
+    const run = (...words: string[]) => other.call(words);
+    const file = "worktree/gone for good.ts";
+    await run("init", "m");
+    other.write(`home/missions/m/${file}`, "the lost function\n");
+    const first = (await run("checkpoint", "m")).stdout.trim();
+    rmSync(other.path("home", "missions", "m", file));
+    await run("checkpoint", "m");
+    for (const words of [
+      ["ls", "m", file],
+      ["cat", "m", file],
+      ["diff", "m", "--path", file],
+      ["restore", "m", "--path", file, "--to", other.path("elsewhere")],
+      ["restore", "m", "--path", file],
+    ]) {
+      const { exit, stderr } = await run(...words);
+      expect(exit).toBe(6);
+      expect(stderr).toMatch(new RegExp(`"${file}" is not in .*; the newest .* that has it is ${first}\n`));
+      const hint = /^ {2}try: lazarus (.*)$/m.exec(stderr)![1]!;
+      const [, before, after = ""] = new RegExp(`^(.*)'${file}'(.*)$`).exec(hint)!;
+      const typed = [...before!.trim().split(" "), file, ...after.split(" ").filter(Boolean)];
+      expect(typed[0]).toBe(words[0]);
+      expect(await run(...typed)).toMatchObject({ exit: 0 });
+    }
+    expect(existsSync(other.path("home", "missions", "m", file))).toBe(true);
   });
 });

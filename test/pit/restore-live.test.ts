@@ -38,7 +38,9 @@ it("refuses restore and undo under a live agent, also of one path, and leaves it
   ]) {
     const { exit, stderr } = await world.call(words);
     expect([words, exit]).toEqual([words, 10]);
-    expect(stderr).toContain(`lazarus ${words[0]} m1 --stop`);
+    expect(stderr).toContain("try: the same command with --stop");
+    expect(stderr).not.toContain("may be running");
+    expect(await world.call(["heartbeat", "m1"])).toMatchObject({ exit: 0 });
   }
   expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["baseline", "manual"]);
   expect((await world.call(["restore", "m1", "--to", "copy"])).exit).toBe(0);

@@ -27,7 +27,7 @@ export function refuseLiveAgent(
       hint:
         kind === "setup"
           ? `lazarus stop ${mission}, then run the same command again`
-          : `lazarus ${kind} ${mission} --stop stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
+          : `the same command with --stop, which stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
       details: { mission, pid: pid ?? null },
     },
   );

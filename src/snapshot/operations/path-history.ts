@@ -1,8 +1,11 @@
 // What the checkpoints of a mission have at selected paths, oldest first, without restoring or locking anything. Each layer's
-// table is decoded at most once, and a checkpoint costs only the layers that the one before it did not have.
+// table is decoded at most once, and a checkpoint costs only the layers that the one before it did not have. Also refuses
+// paths that do not exist where the user looks for them, and names the checkpoint that has them.
 import { LazarusError } from "../../platform/errors.ts";
+import { shellWord } from "../../platform/shell-word.ts";
 import type { MissionContext } from "../mission-context.ts";
-import type { CheckpointRef, Entry } from "../model/entry.ts";
+import type { CheckpointRef, Entry, Listing } from "../model/entry.ts";
+import type { Scope } from "../restore/scope.ts";
 import { applyToc } from "../vault/contents.ts";
 import { readPackedToc, unpackToc } from "../vault/layer-table.ts";
 import { type LayerRef, layerSource, readCheckpoint } from "../vault/manifest.ts";
@@ -65,6 +68,12 @@ export function readPathHistory(
   }
   closeLast(versions, readable.at(-1));
   return { versions, checkpoints: readable, unreadable };
+}
+
+/** The id of the newest checkpoint that has a path. */
+function findNewestWith(context: Pick<MissionContext, "vault">, path: string): string | undefined {
+  const { versions } = readPathHistory(context, { has: (each) => each === path, only: new Set([path]) });
+  return versions.get(path)?.findLast(({ entry }) => entry !== null)?.last.id;
 }
 
 interface State {
@@ -142,4 +151,58 @@ function isSame(a: Entry | null, b: Entry | null): boolean {
     a.mode === b.mode &&
     a.target === b.target
   );
+}
+
+/** Where paths are looked up. */
+export interface LookedUp {
+  /** Names it in the error: "checkpoint … of …". */
+  readonly place: string;
+  readonly listings: readonly Listing[];
+  /** The same command for another checkpoint; the path is quoted for a shell. */
+  readonly retry: (checkpoint: string, path: string) => string;
+}
+
+/** Refuses a path of the scope that none of the listings has. */
+export function requireKnown(
+  context: Pick<MissionContext, "vault" | "mission">,
+  scope: Scope,
+  { place, listings, retry }: LookedUp,
+): void {
+  const path = scope.only?.find((each) => !listings.some((listing) => listing.has(each)));
+  if (path === undefined) return;
+  const missing = `${JSON.stringify(path)} is not in ${place}`;
+  const newest = findNewestWith(context, path);
+  if (newest !== undefined)
+    throw new LazarusError("NOT_FOUND", `${missing}; the newest checkpoint that has it is ${newest}`, {
+      hint: retry(newest, shellWord(path)),
+      details: { path, newest },
+    });
+  const alike = findAlike(path, listings).map((each) => JSON.stringify(each));
+  const near = alike.length === 0 ? "" : `; similar: ${alike.join(", ")}`;
+  throw new LazarusError("NOT_FOUND", `${missing}, nor in any other checkpoint${near}`, {
+    hint: `lazarus ls ${context.mission} worktree`,
+    details: { path },
+  });
+}
+
+/** At most three paths with the same name. */
+function findAlike(path: string, listings: readonly Listing[]): string[] {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const alike = new Set<string>();
+  for (const listing of listings) {
+    for (const known of listing.keys()) {
+      if (alike.size >= 3) break;
+      if (known === name || known.endsWith(`/${name}`)) alike.add(known);
+    }
+  }
+  return [...alike];
+}
+
+/** For a restore of `checkpoint` in place, which also removes what the cell alone has. */
+export function restored(mission: string, checkpoint: string, ...listings: Listing[]): LookedUp {
+  return {
+    place: `checkpoint ${checkpoint} of ${mission}${listings.length > 1 ? " or in its cell" : ""}`,
+    listings,
+    retry: (id, path) => `lazarus restore ${mission} ${id} --path ${path}`,
+  };
 }

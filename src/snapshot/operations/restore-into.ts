@@ -3,14 +3,16 @@
 import { isAbsolute } from "node:path";
 import { isInside } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { shellWord } from "../../platform/shell-word.ts";
 import { adoptCopies } from "../git/outside-adopt.ts";
 import { type MissionContext, resolvePath } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { type FillResult, fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
-import { createScope, requireKnown } from "../restore/scope.ts";
+import { createScope } from "../restore/scope.ts";
 import { skippedPaths } from "../restore/shortfalls.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
+import { requireKnown } from "./path-history.ts";
 import { findTarget, openTarget } from "./restore-target.ts";
 
 /** Which checkpoint and paths to restore into another directory. */
@@ -44,7 +46,11 @@ export async function restoreTo(
   const opened = await openTarget(context, target, createTableReader(vault));
   return withGoodCheckpointHint(vault, target, async () => {
     const source = openSource(vault, opened);
-    requireKnown(scope, mission, target.id, source.listing);
+    requireKnown(context, scope, {
+      place: `checkpoint ${target.id} of ${mission}`,
+      listings: [source.listing],
+      retry: (id, path) => `lazarus restore ${mission} ${id} --path ${path} --to ${shellWord(directory)}`,
+    });
     const { resumed } = prepareDirectory(directory, target.id);
     const filled = await fillDirectory(source, { directory, scope, onProgress, signal }, resumed);
     adoptCopies(directory, { isDuplicate: true });

@@ -33,7 +33,6 @@ import {
   FILES_ONLY,
   type Part,
   pathsOf,
-  requireKnown,
   type Scope,
 } from "../restore/scope.ts";
 import { findSplitLinks, skippedPaths } from "../restore/shortfalls.ts";
@@ -53,6 +52,7 @@ import { recoverEffects } from "./carry-effects.ts";
 import { listCurrent } from "./current-listing.ts";
 import { refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
 import { lockVault } from "./lock.ts";
+import { requireKnown, restored } from "./path-history.ts";
 import { recordRestore } from "./record.ts";
 import { findTarget, openTarget } from "./restore-target.ts";
 
@@ -189,7 +189,7 @@ async function restoreInPlace(given: MissionContext, lock: Lock, request: InPlac
   const { target: source, now } = await withGoodCheckpointHint(vault, target, () =>
     openPair(vault, opened, open(saved.checkpoint), scope.only ?? []),
   );
-  requireKnown(scope, mission, target.id, source.listing, now.listing);
+  requireKnown(context, scope, restored(mission, target.id, source.listing, now.listing));
   const plan = planRestore(now.listing, source.listing, planOptions(context, source.checkpoint, scope));
   const moves = describeMoves(now.checkpoint.metadata, source.checkpoint.metadata, scope);
   const result = { safetyFlaws: saved.flaws, moves };
@@ -256,7 +256,7 @@ export async function previewRestore(given: MissionContext, options: RestoreOpti
   requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
   const isMissing = !existsSync(cellRoot);
   const now = isMissing && tree === cellRoot ? { listing: new Map(), flaws: [] } : await listCurrent(context);
-  requireKnown(scope, mission, target.id, source.listing, now.listing);
+  requireKnown(context, scope, restored(mission, target.id, source.listing, now.listing));
   const plan = planRestore(now.listing, source.listing, planOptions(context, source.checkpoint, scope));
   return {
     target,
@@ -315,7 +315,7 @@ async function rebuildCell(
   signal: AbortSignal | undefined,
 ): Promise<Pick<RestoreResult, "changes" | "flaws" | "moves">> {
   const { ref, metadata } = source.checkpoint;
-  requireKnown(scope, context.mission, ref.id, source.listing);
+  requireKnown(context, scope, restored(context.mission, ref.id, source.listing));
   const staging = findStaging(context).cell;
   const directory = join(staging, "cell");
   try {

@@ -4,7 +4,6 @@ import { isAbsolute, normalize } from "node:path";
 import { CONVERSATION_DIRECTORY } from "../../agents/session.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { pathInTree, rootOf, type TreeRoot } from "../model/cell-tree.ts";
-import type { Listing } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
 
 export interface Scope {
@@ -53,36 +52,6 @@ export function createScope(given: readonly string[], tree: TreeRoot, part?: Par
   const only = [...paths].filter((path) => !ancestors(path).some((above) => paths.has(above))).sort();
   const exact = new Set(only);
   return { only, has: (path) => exact.has(path) || ancestors(path).some((above) => exact.has(above)) };
-}
-
-/** Refuses a path that exists neither in the checkpoint nor in the cell. */
-export function requireKnown(
-  scope: Scope,
-  mission: string,
-  id: string,
-  ...listings: readonly Listing[]
-): void {
-  for (const path of scope.only ?? []) {
-    if (listings.some((listing) => listing.has(path))) continue;
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    const alike: string[] = [];
-    for (const listing of listings) {
-      for (const known of listing.keys()) {
-        if ((known === name || known.endsWith(`/${name}`)) && !alike.includes(known)) alike.push(known);
-        if (alike.length >= 3) break;
-      }
-    }
-    const near =
-      alike.length === 0 ? "" : `; similar: ${alike.map((each) => JSON.stringify(each)).join(", ")}`;
-    throw new LazarusError(
-      "NOT_FOUND",
-      `${JSON.stringify(path)} is neither in checkpoint ${id} of ${mission} nor in its cell${near}`,
-      {
-        hint: `give the path relative to the cell; lazarus restore ${mission} ${id} --dry-run lists what would change`,
-        details: { path },
-      },
-    );
-  }
 }
 
 /** Every directory above a path, the nearest first, the cell itself last. */

@@ -15,8 +15,9 @@ import type { Listing } from "../../../snapshot/model/entry.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { systemPath } from "../../../snapshot/model/path-bytes.ts";
 import { type CurrentListing, listCurrent } from "../../../snapshot/operations/current-listing.ts";
+import { requireKnown } from "../../../snapshot/operations/path-history.ts";
 import { readPositionNow } from "../../../snapshot/operations/read-conversation.ts";
-import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
+import { createScope } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
@@ -33,7 +34,7 @@ export const command = defineCommand({
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     { name: "from", summary: "first checkpoint: an id, a time such as 1h (default latest)", optional: true },
-    { name: "to", summary: "second checkpoint (default: the current cell)", optional: true },
+    { name: "to", summary: "second checkpoint, or now: the current cell (default)", optional: true },
   ],
   options: {
     content: { type: "flag", short: "c", summary: "print the changed lines of text files" },
@@ -50,10 +51,16 @@ export const command = defineCommand({
     using missionContext = openKnownMission(context, context.mission(args.mission));
     using before = openCheckpoint(missionContext, args.from);
     using after =
-      args.to === undefined ? await openNow(missionContext) : openCheckpoint(missionContext, args.to);
+      args.to === undefined || args.to === "now"
+        ? await openNow(missionContext)
+        : openCheckpoint(missionContext, args.to);
     missionContext.endProgress();
     const scope = createScope(typedPaths(context, missionContext, options.path), missionContext.tree);
-    requireKnown(scope, missionContext.mission, before.name, before.listing, after.listing);
+    requireKnown(missionContext, scope, {
+      place: `${before.name} or ${after.name} of ${missionContext.mission}`,
+      listings: [before.listing, after.listing],
+      retry: (id, path) => `lazarus diff ${missionContext.mission} ${id} --path ${path}`,
+    });
     const changes = compareListings(before.listing, after.listing).filter(
       (change) => scope.has(change.path) && (options.all || !isOnlyDirectoryTime(change)),
     );

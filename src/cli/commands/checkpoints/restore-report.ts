@@ -1,5 +1,6 @@
 // Output shared by `restore` and `undo`: the changes, the positions of flows and runs, and what could not be restored
 // exactly.
+import { isKeeperAlive } from "../../../cell/life.ts";
 import { describeEffect, type EffectNote } from "../../../effects/notes.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import type { Lock } from "../../../platform/lock.ts";
@@ -21,11 +22,14 @@ export function describeRef(ref: CheckpointRef): string {
   return `${ref.id} (${formatTime(ref.createdAtMs)}, ${why})`;
 }
 
+/** About an agent without a keeper; under one with a keeper, the restore is refused. */
 export function warnIfAlive(context: CliContext, missionContext: MissionContext): void {
+  const { machine, config, mission } = missionContext;
+  if (isKeeperAlive(machine.processes, config, mission)) return;
   const sign = findFreshHeartbeat(missionContext);
   if (sign === undefined) return;
   context.warn(
-    `an agent may be running in ${missionContext.mission}: its heartbeat (${escapeControls(sign.status)}) is ${sign.ageSeconds} s old. ` +
+    `an agent may be running in ${mission}: its heartbeat (${escapeControls(sign.status)}) is ${sign.ageSeconds} s old. ` +
       "What it writes from now on is not in the safety checkpoint; conflicting files are moved aside, not lost",
   );
 }

@@ -1,7 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { LazarusError } from "../../../platform/errors.ts";
+import { shellWord } from "../../../platform/shell-word.ts";
 import type { Entry } from "../../../snapshot/model/entry.ts";
-import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
+import { requireKnown } from "../../../snapshot/operations/path-history.ts";
+import { createScope } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
@@ -34,7 +36,11 @@ export const command = defineCommand({
     const ref = findPoint(missionContext, point.checkpoint);
     using contents = openContents(vault, readCheckpoint(vault, ref).layers);
     const scope = createScope(typedPaths(context, missionContext, [args.path]), tree);
-    requireKnown(scope, mission, ref.id, contents.listing);
+    requireKnown(missionContext, scope, {
+      place: `checkpoint ${ref.id} of ${mission}`,
+      listings: [contents.listing],
+      retry: (id, path) => `lazarus cat ${mission}:${id} ${path}`,
+    });
     const path = scope.only?.[0] ?? ".";
     const entry = requireFile(contents, path, `${mission}:${ref.id}`);
     sayPoint(context, ref, point.checkpoint);
@@ -57,7 +63,7 @@ function requireFile({ listing }: Contents, path: string, point: string): Entry 
   if (entry?.type === "file") return entry;
   const what = entry?.type === "symlink" ? `a symlink to ${JSON.stringify(entry.target)}` : "not a file";
   throw new LazarusError("NOT_FOUND", `${JSON.stringify(path)} is ${what} in ${point}`, {
-    hint: `lazarus ls ${point} ${path}`,
+    hint: `lazarus ls ${point} ${shellWord(path)}`,
     details: { path },
   });
 }

@@ -1,10 +1,12 @@
 import { LazarusError } from "../../../platform/errors.ts";
+import { shellWord } from "../../../platform/shell-word.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import { comparePaths } from "../../../snapshot/model/path-bytes.ts";
 import { readPathHistory, type Version } from "../../../snapshot/operations/path-history.ts";
 import { createMatcher } from "../../../snapshot/path-patterns.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
+import { usage } from "../../parse.ts";
 import { formatBytes, formatCount, formatDuration } from "../../render/format.ts";
 import { type Column, renderTable } from "../../render/table.ts";
 import { warnUnreadable } from "./point.ts";
@@ -28,7 +30,10 @@ export const command = defineCommand({
   run(context, { args, options }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
     const { mission } = missionContext;
-    const matches = createMatcher([args.pattern]);
+    if (!/[^/]/.test(args.pattern)) throw usage("find", "the pattern names no file");
+    const isName = (path: string) => path === args.pattern || path.endsWith(`/${args.pattern}`);
+    const isMatch = createMatcher([args.pattern]);
+    const matches = (path: string) => isName(path) || isMatch(path);
     const history = readPathHistory(missionContext, { has: (path) => path !== "." && matches(path) });
     warnUnreadable(context, mission, history.unreadable);
     const rows = [...history.versions.values()]
@@ -100,7 +105,7 @@ export function unknownPath(missionContext: MissionContext, path: string): Lazar
   const near = alike.length === 0 ? "" : `; similar: ${alike.join(", ")}`;
   const message = `no checkpoint of ${missionContext.mission} has ${JSON.stringify(path)}${near}`;
   return new LazarusError("NOT_FOUND", message, {
-    hint: `lazarus find ${missionContext.mission} '*${name.slice(0, 20)}*'`,
+    hint: `lazarus find ${missionContext.mission} ${shellWord(`*${name.slice(0, 20)}*`)}`,
     details: { path },
   });
 }

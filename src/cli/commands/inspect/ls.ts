@@ -2,7 +2,8 @@ import { LazarusError } from "../../../platform/errors.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Entry, Listing } from "../../../snapshot/model/entry.ts";
 import { comparePaths, parentPath } from "../../../snapshot/model/path-bytes.ts";
-import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
+import { requireKnown } from "../../../snapshot/operations/path-history.ts";
+import { createScope } from "../../../snapshot/restore/scope.ts";
 import { openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
@@ -44,7 +45,11 @@ export const command = defineCommand({
     const ref = findPoint(missionContext, text);
     using contents = openContents(vault, readCheckpoint(vault, ref).layers);
     const scope = createScope(typedPaths(context, missionContext, path === undefined ? [] : [path]), tree);
-    requireKnown(scope, mission, ref.id, contents.listing);
+    requireKnown(missionContext, scope, {
+      place: `checkpoint ${ref.id} of ${mission}`,
+      listings: [contents.listing],
+      retry: (id, path) => `lazarus ls ${mission}:${id} ${path}`,
+    });
     const entries = select(contents.listing, scope.only?.[0] ?? ".", options.recursive);
     sayPoint(context, ref, text);
     context.emit(

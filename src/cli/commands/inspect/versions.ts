@@ -1,3 +1,4 @@
+import { shellWord } from "../../../platform/shell-word.ts";
 import { readPathHistory, type Version } from "../../../snapshot/operations/path-history.ts";
 import { createScope } from "../../../snapshot/restore/scope.ts";
 import { defineCommand } from "../../command.ts";
@@ -88,7 +89,8 @@ function columns(nowMs: number): Column<Row>[] {
 function sayNext(context: CliContext, mission: string, path: string, versions: readonly Version[]): void {
   const before = versions.findLast(({ entry }, i) => entry !== null && i < versions.length - 1);
   const next = before ?? versions.at(-1)!;
-  context.say(
-    `${formatCount(versions.length, "version")}; print one with: lazarus cat ${mission}:${next.first.id} ${path}`,
-  );
+  const point = `${mission}:${next.first.id} ${shellWord(path)}`;
+  const shown =
+    next.entry?.type === "file" ? `print one with: lazarus cat` : "look at one with: lazarus ls -l";
+  context.say(`${formatCount(versions.length, "version")}; ${shown} ${point}`);
 }
