@@ -37,13 +37,13 @@ export function worktreeRecords(missionsRoot: string): string {
   return join(missionsRoot, DIRECTORY);
 }
 
-function recordFile(missionsRoot: string, mission: string): string {
+export function worktreeRecordFile(missionsRoot: string, mission: string): string {
   return join(worktreeRecords(missionsRoot), `${mission}${SUFFIX}`);
 }
 
 /** Undefined for a mission whose worktree is in its cell. Throws when the record cannot be read: nothing is guessed. */
 export function readWorktreeRecord(missionsRoot: string, mission: string): WorktreeRecord | undefined {
-  const file = recordFile(missionsRoot, mission);
+  const file = worktreeRecordFile(missionsRoot, mission);
   const reading = readJsonFile(file);
   if (!reading.ok && reading.why === "absent") return undefined;
   const value = reading.ok ? reading.value : {};
@@ -110,7 +110,7 @@ export function worktreeState(cellRoot: string): WorktreeState {
 
 export function writeWorktreeRecord(machine: Machine, missionsRoot: string, record: WorktreeRecord): void {
   makeDirectory(machine.disk, worktreeRecords(missionsRoot));
-  writeJsonFile(machine.disk, recordFile(missionsRoot, record.mission_id), record);
+  writeJsonFile(machine.disk, worktreeRecordFile(missionsRoot, record.mission_id), record);
 }
 
 /** A record of the directory as it is now. Throws when there is none. */

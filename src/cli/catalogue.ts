@@ -89,6 +89,10 @@ const GROUPS: Readonly<Record<string, Group>> = {
         "end the protection of a directory; its checkpoints stay",
         () => import("./commands/cells/release.ts"),
       ],
+      delete: [
+        "delete a mission: its cell, its checkpoints, everything",
+        () => import("./commands/cells/delete.ts"),
+      ],
     },
   },
   checkpoints: {

@@ -54,6 +54,7 @@ export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
 export const ERROR_CODES = {
   INTERNAL: "internal",
   USAGE: "usage",
+  NOT_CONFIRMED: "usage",
   MISSION_ID_INVALID: "usage",
   MISSION_UNKNOWN: "missing",
   MISSION_OUTSIDE_ROOT: "conflict",

@@ -59,6 +59,11 @@ export function forgetCheckpoints(
   for (const id of ids) remove.run(mission, id);
 }
 
+/** Removes all checkpoints of a mission. */
+export function forgetMission(registry: Pick<Registry, "database">, mission: string): void {
+  registry.database.prepare("DELETE FROM checkpoint WHERE mission = ?").run(mission);
+}
+
 /** Replaces all rows of a mission. */
 export function replaceCheckpoints(
   registry: Registry,
@@ -67,7 +72,7 @@ export function replaceCheckpoints(
 ): void {
   const insert = registry.database.prepare(UPSERT);
   inTransaction(registry.database, () => {
-    registry.database.prepare("DELETE FROM checkpoint WHERE mission = ?").run(mission);
+    forgetMission(registry, mission);
     for (const row of rows) insert.run(toStored(row));
   });
 }

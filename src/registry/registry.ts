@@ -11,6 +11,7 @@ export const EVENT_KINDS = [
   "restore",
   "undo",
   "prune",
+  "delete",
   "verify",
   "start",
   "departure",

@@ -98,6 +98,7 @@ it("every crash point of the snapshot module is in a kill loop", () => {
     "checkpoint.test.ts": ["capture", "layer", "stat-store", "publish", "compact"],
     "restore.test.ts": ["restore", "undo", "fork", "drill"],
     "restore-outside.test.ts": ["protect"],
+    "delete.test.ts": ["delete"],
     "prune.test.ts": ["prune"],
     "import.test.ts": ["import"],
     "export-repair-pin.test.ts": ["export", "repair"],

@@ -20,7 +20,7 @@ export interface LiveStatus {
   readonly problem: string | null;
 }
 
-function statusFile(config: Config, mission: string): string {
+export function liveStatusFile(config: Config, mission: string): string {
   return join(config.run_dir, "live", `${mission}.json`);
 }
 
@@ -30,19 +30,19 @@ export function writeLiveStatus(
   mission: string,
   status: LiveStatus & { readonly pid: number },
 ): void {
-  const file = statusFile(config, mission);
+  const file = liveStatusFile(config, mission);
   makeDirectory(machine.disk, dirname(file));
   placeFile(machine.disk, file, formatJson(status), { isHint: true });
 }
 
 /** The mission is no longer protected. */
 export function removeLiveStatus(machine: Pick<Machine, "disk">, config: Config, mission: string): void {
-  removeFile(machine.disk, statusFile(config, mission));
+  removeFile(machine.disk, liveStatusFile(config, mission));
 }
 
 /** Undefined when the pit `pid` does not protect the mission. */
 export function readLiveStatus(config: Config, mission: string, pid: number): LiveStatus | undefined {
-  const reading = readJsonFile(statusFile(config, mission));
+  const reading = readJsonFile(liveStatusFile(config, mission));
   if (!reading.ok || reading.value.pid !== pid) return undefined;
   const text = (value: unknown) => (typeof value === "string" ? value : null);
   const { unsaved_since_ms: since, unsaved_changes: changes, unwatched, problem } = reading.value;

@@ -12,9 +12,13 @@ function wakeDirectory(config: Config): string {
   return join(config.run_dir, "bell");
 }
 
+export function wakeFile(config: Config, mission: string): string {
+  return join(wakeDirectory(config), mission);
+}
+
 export function wakePit(machine: Machine, config: Config, mission: string): void {
   const directory = wakeDirectory(config);
-  const file = join(directory, mission);
+  const file = wakeFile(config, mission);
   const now = machine.clock.nowMs() / 1000;
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });

@@ -1,7 +1,12 @@
 // Records what an operation did in the registry: rows of the checkpoint index and one event. Every caller that makes,
 // restores, marks or removes checkpoints uses these functions. The registry is a cache, so a failed write never fails
 // the operation: the context's `record` reports it.
-import { type CheckpointRow, forgetCheckpoints, indexCheckpoint } from "../../registry/checkpoints.ts";
+import {
+  type CheckpointRow,
+  forgetCheckpoints,
+  forgetMission,
+  indexCheckpoint,
+} from "../../registry/checkpoints.ts";
 import type { CaptureResult } from "../capture/capture.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw } from "../model/entry.ts";
@@ -116,6 +121,14 @@ export function recordPrune(
     );
     const data = { removed: removed.length, kept: kept.length, freed_bytes: freedBytes };
     registry.append({ kind: "prune", mission, data });
+  });
+}
+
+export function recordDeletion(context: MissionContext, data: Readonly<Record<string, unknown>>): void {
+  const { mission } = context;
+  context.record((registry) => {
+    forgetMission(registry, mission);
+    registry.append({ kind: "delete", mission, data });
   });
 }
 
