@@ -11,7 +11,7 @@ import { diskPath, outsidePaths } from "../model/cell-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import type { RestorePlan } from "../restore/plan.ts";
 import type { Scope } from "../restore/scope.ts";
-import { fileIdentity, findFilesOpenForWriting } from "./open-files.ts";
+import { fileIdentity, findFilesOpenForWriting } from "../scan/open-files.ts";
 
 /** The caller holds the mission's lock. */
 export function refuseLiveAgent(
