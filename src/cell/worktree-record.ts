@@ -81,6 +81,20 @@ export function findProtecting(missionsRoot: string, path: string): WorktreeReco
   );
 }
 
+/**
+ * The mission whose worktree was moved to this path, which has its links resolved. Without creation times nothing is found:
+ * a new directory may have got the inode of a deleted one.
+ */
+export function findMoved(missionsRoot: string, path: string): WorktreeRecord | undefined {
+  const here = identifyDirectory(path);
+  if (here?.born_ns == null) return undefined;
+  return listWorktreeRecords(missionsRoot).find((record) => {
+    if (record.released_ms !== null || record.path === path || !isSameDirectory(record, here)) return false;
+    const there = identifyDirectory(record.path);
+    return there === undefined || !isSameDirectory(record, there);
+  });
+}
+
 /** Where the worktree of a cell is, for readers: never throws. */
 export function worktreeOf(cellRoot: string): string {
   try {

@@ -4,7 +4,7 @@ import { readdirSync, realpathSync } from "node:fs";
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import { isKnownMission } from "../cell/known-missions.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
-import { findProtecting } from "../cell/worktree-record.ts";
+import { findMoved, findProtecting } from "../cell/worktree-record.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { MissionContext } from "../snapshot/mission-context.ts";
 import { diskPath, isInWorktree, pathInTree, WORKTREE } from "../snapshot/model/cell-tree.ts";
@@ -17,7 +17,17 @@ export const HERE = ".";
 export function missionHere(context: CliContext): MissionId {
   const mission = missionAtHere(context);
   if (mission !== undefined) return mission;
-  throw new LazarusError("MISSION_UNKNOWN", `${context.surroundings.cwd} belongs to no mission`, {
+  const { cwd } = context.surroundings;
+  const moved = findMoved(context.config.config.missions_root, realOrGiven(cwd));
+  if (moved !== undefined)
+    throw new LazarusError(
+      "MISSION_UNKNOWN",
+      `${cwd} was the worktree of ${moved.mission_id} at ${moved.path}`,
+      {
+        hint: `lazarus protect . makes it the worktree of ${moved.mission_id} again`,
+      },
+    );
+  throw new LazarusError("MISSION_UNKNOWN", `${cwd} belongs to no mission`, {
     hint: "lazarus protect . saves this directory as one; lazarus status lists all missions",
   });
 }

@@ -2,6 +2,7 @@
 // warnings about an agent in an unprotected directory.
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -12,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { giveToPlainUser } from "../plain-user.ts";
 import { listTree } from "../snapshot/lab.ts";
@@ -40,6 +42,22 @@ describe("protect", () => {
     });
     expect(world.json("checkpoints my-app --json").checkpoints).toHaveLength(1);
     expect(mission()).toMatchObject({ worktree: world.path("my app"), unprotected: null });
+  });
+
+  it("knows a directory that was moved, and continues its mission there", () => {
+    world.write("app/file", "x");
+    world.run(["protect", world.path("app")]);
+    renameSync(world.path("app"), world.path("renamed"));
+    const lost = world.run(["checkpoints"], { cwd: world.path("renamed") });
+    expect(lost).toMatchObject({ exit: 6, stdout: "" });
+    expect(lost.stderr).toContain(`was the worktree of app at ${world.path("app")}`);
+    expect(lost.stderr).toContain("try: lazarus protect . ");
+    const found = world.run(["protect", ".", "--json"], { cwd: world.path("renamed") });
+    expect(JSON.parse(found.stdout)).toMatchObject({ mission_id: "app", change: "moved" });
+    // A copy is another directory, and so is a new one at the old path.
+    cpSync(world.path("renamed"), world.path("app"), { recursive: true });
+    const copy = world.run(["protect", world.path("app"), "--json"]);
+    expect(JSON.parse(copy.stdout)).toMatchObject({ mission_id: "app-2", change: "new" });
   });
 
   it("refuses with a reason and the next command", () => {
@@ -261,3 +279,42 @@ describe("init --worktree", () => {
     expect(world.json("scan --json").cells).toMatchObject([{ status: "inactive" }]);
   });
 });
+
+it.skipIf(process.platform !== "linux")(
+  "a directory of two homes: nothing is restored or started under the agent of the other one",
+  async () => {
+    const directory = world.path("app");
+    world.write("app/file", "first");
+    world.run(["protect", directory]);
+    world.write("app/file", "second");
+    const other = { env: { LAZARUS_HOME: world.path("other") } };
+    const script = "touch working; while [ -e working ]; do sleep 0.05; done";
+    const agent = world.run(
+      ["run", "theirs", "--in", directory, "--detach", "--", "sh", "-c", script],
+      other,
+    );
+    expect(agent.exit).toBe(0);
+    while (!existsSync(join(directory, "working"))) await delay(20);
+    const theirs = `an agent of mission theirs of ${world.path("other", "missions")} \\(process \\d+\\) works in ${directory}`;
+    for (const words of [
+      ["restore", "app"],
+      ["restore", "app", "--stop"],
+      ["undo", "app"],
+    ]) {
+      const { exit, stderr } = world.run(words);
+      expect([words, exit]).toEqual([words, 10]);
+      expect(stderr).toMatch(new RegExp(`${theirs}, so nothing of app was restored`));
+    }
+    const started = world.run(["run", "app", "--", "touch", "started"]);
+    expect(started.exit).not.toBe(0);
+    expect(started.stderr).toMatch(new RegExp(theirs));
+    expect(readdirSync(directory).sort()).toEqual(["file", "working"]);
+    expect(world.read("app/file")).toBe("second");
+    // Reading is harmless, and so is a restore elsewhere.
+    expect(world.run(["checkpoint", "app"]).exit).toBe(0);
+    expect(world.run(["restore", "app", "--to", world.path("copy")]).exit).toBe(0);
+    expect(world.run(["stop", "theirs"], other).exit).toBe(0);
+    expect(world.run(["run", "app", "--", "touch", "started"]).exit).toBe(0);
+    expect(existsSync(join(directory, "started"))).toBe(true);
+  },
+);

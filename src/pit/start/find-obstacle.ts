@@ -1,8 +1,9 @@
 // Why an agent cannot be started although it should be: its cell, its working directory, its environment or its program
-// is missing.
+// is missing, or another agent works in its directory.
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Config } from "../../cell/config.ts";
+import { describeForeignAgent, findForeignAgent } from "../../cell/foreign-agents.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
 import { identifyDirectory, isSameDirectory, readOutsideWorktree } from "../../cell/worktree-record.ts";
@@ -74,6 +75,12 @@ export function findObstacle(config: Config, record: MissionRecord): Obstacle | 
     return {
       reason: `${outside.path} is no longer the directory that was its worktree: it was moved or replaced`,
       hint: `lazarus protect NEWDIR --mission ${mission}, then: lazarus revive ${mission}`,
+    };
+  const foreign = outside === undefined ? undefined : findForeignAgent(outside.path, cell.root);
+  if (foreign !== undefined)
+    return {
+      reason: `an agent of ${describeForeignAgent(foreign)} works in ${outside!.path}`,
+      hint: `stop it there, then: lazarus revive ${mission}`,
     };
   const directory = record.cwd ?? cell.worktree;
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return undefined;

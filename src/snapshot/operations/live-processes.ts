@@ -2,12 +2,13 @@
 // would keep writing to files that no longer have a name. Evidence comes from the kernel and from leases, not from
 // heartbeats, which stay fresh for a while after an agent has ended.
 import { lstatSync } from "node:fs";
+import { describeForeignAgent, findForeignAgent } from "../../cell/foreign-agents.ts";
 import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { CELL_RUNS } from "../../run/store/open.ts";
 import { findHeldRun } from "../../run/store/positions.ts";
 import type { MissionContext } from "../mission-context.ts";
-import { diskPath, outsidePaths } from "../model/cell-tree.ts";
+import { diskPath, outsidePaths, WORKTREE } from "../model/cell-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import type { RestorePlan } from "../restore/plan.ts";
 import type { Scope } from "../restore/scope.ts";
@@ -29,6 +30,22 @@ export function refuseLiveAgent(
           ? `lazarus stop ${mission}, then run the same command again`
           : `the same command with --stop, which stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
       details: { mission, pid: pid ?? null },
+    },
+  );
+}
+
+/** An agent of another mission, possibly of another home, that works in the same directory. */
+export function refuseForeignAgent({ tree, cellRoot, mission }: MissionContext): void {
+  if (tree === cellRoot) return;
+  const worktree = diskPath(tree, WORKTREE);
+  const agent = findForeignAgent(worktree, cellRoot);
+  if (agent === undefined) return;
+  throw new LazarusError(
+    "CELL_IN_USE",
+    `an agent of ${describeForeignAgent(agent)} works in ${worktree}, so nothing of ${mission} was restored`,
+    {
+      hint: `stop it there, then run the same command again; lazarus restore ${mission} --to DIR leaves the directory alone`,
+      details: { pid: agent.pid, cell: agent.cell },
     },
   );
 }

@@ -10,6 +10,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { lockSettledMission } from "../../cell/mission-lock.ts";
 import {
   describeWorktree,
+  findMoved,
   identifyDirectory,
   isSameDirectory,
   listWorktreeRecords,
@@ -54,10 +55,14 @@ export function resolveDirectory(directory: string): string {
   throw new LazarusError("NOT_FOUND", `${directory} is not a directory`, { hint: `ls -ld ${directory}` });
 }
 
-/** The mission of a directory: the one that has it, or had it last, otherwise a new one with its name. */
+/**
+ * The mission of a directory: the one that has it, also if it was moved since, or had it last, otherwise a new one with its
+ * name.
+ */
 export function missionOf(config: Config, path: string): MissionId {
   const known = listWorktreeRecords(config.missions_root).filter((record) => record.path === path);
-  const found = known.find(({ released_ms }) => released_ms === null) ?? known.at(-1);
+  const owner = known.find(({ released_ms }) => released_ms === null);
+  const found = owner ?? findMoved(config.missions_root, path) ?? known.at(-1);
   if (found !== undefined) return found.mission_id as MissionId;
   return nameMission(path, (mission) => isKnownMission(config, mission));
 }

@@ -50,7 +50,7 @@ import type { Checkpoint } from "../vault/manifest.ts";
 import { adoptEmptyWorktree, remakeWorktree, requireWorktree, withEmptyWorktree } from "../worktree.ts";
 import { recoverEffects } from "./carry-effects.ts";
 import { listCurrent } from "./current-listing.ts";
-import { refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
+import { refuseForeignAgent, refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
 import { lockVault } from "./lock.ts";
 import { requireKnown, restored } from "./path-history.ts";
 import { recordRestore } from "./record.ts";
@@ -122,6 +122,7 @@ export async function restoreTarget(
 ): Promise<RestoreResult> {
   // Checked first: taking the lock would create a vault for a mission that has none.
   if (given.vault.list().length === 0) findTarget(given, undefined);
+  refuseForeignAgent(given);
   using _ = await lockCell(given, options);
   using locked = await withCellUntouchedHint(given, "", () =>
     lockVault(given, `restore of ${given.mission}`),

@@ -13,14 +13,14 @@ export const command = defineCommand({
     "Makes a directory the worktree of a mission and takes a first checkpoint, without starting an agent. Checkpoints hold " +
     "all its files, including those that git ignores or does not track; a restore puts them back in place. Nothing is written " +
     "into the directory, and a git repository in it gets no commits. The mission is named after the directory unless --mission " +
-    "names one. For a directory that was moved, --mission confirms its new path. lazarus release undoes this.",
+    "names one. A directory that was moved stays with its mission. lazarus release undoes this.",
   positionals: [{ name: "directory", summary: "an existing directory" }],
   options: {
     mission: { type: "text", value: "ID", summary: "id of the mission (default: the directory's name)" },
   },
   examples: [
     ["lazarus protect ~/src/app", "as mission app"],
-    ["lazarus protect ~/src/app-v2 --mission app", "the directory was moved"],
+    ["lazarus protect ~/src/app-v2 --mission app", "another copy of the directory, in its place"],
   ],
   exits: ["degraded", "missing", "conflict", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
