@@ -1,7 +1,17 @@
 // Revival of agent CLIs, with a fake one per adapter: after a death the conversation continues where it stopped, and nothing is
 // done twice. Most faults are the same for every agent and are tried with one.
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readSession } from "../../src/agents/session.ts";
@@ -61,7 +71,10 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     const before = sessionOf(book);
     expect(before).not.toBeNull();
     await book.revive();
-    expect(await book.finish()).toMatchObject({ end: { kind: "departure" }, decision: { action: "rest" } });
+    expect(await book.finish()).toMatchObject({
+      end: { kind: "departure", open_calls: [] },
+      decision: { action: "rest" },
+    });
     expectNothingTwice(book, agent);
     expect(sessionOf(book) === before).toBe(PROFILES[agent]!.cannotResume === undefined);
     expect(book.lastPrompt()).toContain("was running when that life ended");
@@ -321,6 +334,16 @@ describe("a session", () => {
   });
 });
 
+function replaceByLink(path: string): void {
+  renameSync(path, `${path}.elsewhere`);
+  symlinkSync(`${path}.elsewhere`, path);
+}
+
+function replaceByDirectory(path: string): void {
+  rmSync(path);
+  mkdirSync(path);
+}
+
 describe("a transcript", () => {
   it("whose last line is cut off, with a damaged line and lines of a newer version, is resumed", async () => {
     const book = world.book("claude", "damaged", { FAKE_PAUSE: "2:file" });
@@ -345,8 +368,10 @@ describe("a transcript", () => {
     ["truncated", (path: string) => truncateSync(path, readFileSync(path).length >> 1)],
     ["damaged", (path: string) => writeFileSync(path, readFileSync(path, "utf8").replace("{", "\0"))],
     ["overwritten", (path: string) => writeFileSync(path, "not a conversation\n".repeat(9))],
+    ["replaced by a link", replaceByLink],
+    ["replaced by a directory", replaceByDirectory],
   ])("that was %s is put back from its copy in the cell", async (damage, change) => {
-    const { book } = await killAt("2:file", "claude", `transcript-${damage}`);
+    const { book } = await killAt("2:file", "claude", `transcript-${damage.replaceAll(" ", "-")}`);
     change(transcriptOf(book));
     await book.revive();
     await book.finish();

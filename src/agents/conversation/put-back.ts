@@ -21,6 +21,7 @@ import {
   isReadInPlace,
   openOwn,
   readRange,
+  requireEntry,
   requireOwn,
   SourceError,
 } from "./source.ts";
@@ -67,7 +68,7 @@ export function sharedConversation(cell: ConversationCell): string | undefined {
   return files.some(({ kind }) => kind === "shared") ? adapter.name : undefined;
 }
 
-/** Whether the agent's own files lack something that the copy has: one is missing, or has become shorter. */
+/** Whether the agent's own files lack something that the copy has: one is missing or not a file, or has become shorter. */
 export function isIncomplete(cell: ConversationCell): boolean {
   const open = openSession(cell, currentSession(cell));
   return open !== undefined && findLost(cell, open) !== undefined;
@@ -89,7 +90,11 @@ function findLost(cell: ConversationCell, open: OpenSession): "missing" | "short
   const { adapter, session } = open;
   if (!hasCopy(cell, adapter, session)) return undefined;
   const files = copiedFiles(cell, open).filter(({ path }) => path !== undefined);
-  const sizeOf = ({ path }: CopiedFile) => lstatSync(path!, { throwIfNoEntry: false })?.size;
+  // A link is not read, so to the conversation it is missing.
+  const sizeOf = ({ path }: CopiedFile) => {
+    const stat = lstatSync(path!, { throwIfNoEntry: false });
+    return stat?.isFile() ? stat.size : undefined;
+  };
   if (files.some((file) => sizeOf(file) === undefined)) return "missing";
   const state = readState(cell.machine, cell.cacheDirectory, { adapter: adapter.name, session });
   const isShorter = (file: CopiedFile) => {
@@ -200,19 +205,20 @@ function putFileBack(
 ): FileState {
   const { disk } = cell.machine;
   if (file.path === undefined) throw new SourceError("the agent does not use a file of this name");
-  const path = requireOwn(open.place, file.path);
+  const path = requireEntry(open.place, file.path);
   const bytes = file.read();
   const stat = lstatSync(path, { throwIfNoEntry: false });
   const isSame = stat?.isFile() && stat.size === bytes.length && readFileSync(path).equals(bytes);
   if (!isSame) {
-    if (stat !== undefined && !isInCheckpoint(cell, open, { name: file.name, path: file.path }, saved))
+    const isSaved = stat?.isFile() && isInCheckpoint(cell, open, { name: file.name, path: file.path }, saved);
+    if (stat !== undefined && !isSaved)
       moveAside(cell, { name: join(open.adapter.name, file.name), path }, saved.id, problems);
     makeDirectory(disk, dirname(path));
     requireOwn(open.place, file.path);
     // Transactions of the newer database must not be applied to the older one.
     if (file.kind === "sqlite")
       for (const suffix of ["-wal", "-shm", "-journal"]) removeFile(disk, path + suffix);
-    replaceFile(disk, path, bytes, { mode: (stat?.mode ?? 0o600) & 0o777 });
+    replaceFile(disk, path, bytes, { mode: stat?.isFile() ? stat.mode & 0o777 : 0o600 });
   }
   return stateOf(cell, open, file, path);
 }
@@ -240,9 +246,10 @@ function removeOrMove(
   saved: Saved,
   problems: Problem[],
 ): void {
-  const path = requireOwn(open.place, file.path);
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
-  if (isInCheckpoint(cell, open, file, saved)) removeFile(cell.machine.disk, path);
+  const path = requireEntry(open.place, file.path);
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return;
+  if (stat.isFile() && isInCheckpoint(cell, open, file, saved)) removeFile(cell.machine.disk, path);
   else moveAside(cell, { name: join(open.adapter.name, file.name), path }, saved.id, problems);
   crashPoint("agents.conversation.file-removed");
 }

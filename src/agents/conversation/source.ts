@@ -46,20 +46,27 @@ export function isCredential(adapter: Pick<Adapter, "credentials">, place: Place
   );
 }
 
-/** The real path of a file below an agent's directory; undefined when a directory on the path is a link, or the path is not the agent's. */
+/** The real path of a file below an agent's directory; undefined when it is a link or behind one, or is not the agent's. */
 export function resolveOwn(place: Place, path: string): string | undefined {
+  const real = resolveEntry(place, path);
+  const isLink = real !== undefined && lstatSync(real, { throwIfNoEntry: false })?.isSymbolicLink();
+  return isLink ? undefined : real;
+}
+
+/** The same, but what is there may itself be a link: for a rename. */
+function resolveEntry(place: Place, path: string): string | undefined {
   if (path.includes("\0") || path.split("/").includes("..")) return undefined;
   const root = rootOf(place, path);
   if (root === undefined) return undefined;
-  const inside = relative(root.lexical, path);
+  const names = relative(root.lexical, path).split(sep);
   let current = root.real;
-  for (const name of inside === "" ? [] : inside.split(sep)) {
+  for (const name of names.slice(0, -1)) {
     current = join(current, name);
     const stat = lstatSync(current, { throwIfNoEntry: false });
-    if (stat === undefined) return join(root.real, inside);
+    if (stat === undefined) break;
     if (stat.isSymbolicLink()) return undefined;
   }
-  return current;
+  return join(root.real, ...names);
 }
 
 /**
@@ -73,9 +80,17 @@ export function isReadInPlace(
   return kind === "shared" || isInside(cellRoot, path);
 }
 
-/** The same, or a SourceError. */
+/** Like `resolveOwn`, or a SourceError. */
 export function requireOwn(place: Place, path: string): string {
-  const real = resolveOwn(place, path);
+  return requireReal(resolveOwn(place, path));
+}
+
+/** Like `requireOwn`, but what is there may itself be a link: for a rename. */
+export function requireEntry(place: Place, path: string): string {
+  return requireReal(resolveEntry(place, path));
+}
+
+function requireReal(real: string | undefined): string {
   if (real !== undefined) return real;
   throw new SourceError("a symbolic link is on its path, or it is outside the agent's directories");
 }

@@ -225,6 +225,20 @@ describe("refused or contained", () => {
     expect(chapters()).toHaveLength(1);
   });
 
+  it("a link in place of the transcript is moved aside, and what it leads to stays as it was", async () => {
+    const ids = await workSteps(2);
+    const elsewhere = join(world.directory, "elsewhere");
+    fs.renameSync(world.transcript(), elsewhere);
+    const before = fs.readFileSync(elsewhere, "utf8");
+    fs.symlinkSync(elsewhere, world.transcript());
+    const { flaws } = await restoreCell(world.context, { checkpoint: ids[1] });
+    expect(steps()).toBe(1);
+    expect(flaws).toMatchObject([
+      { reason: expect.stringMatching(/is in no checkpoint and was moved to .*\.lazarus-aside-/) },
+    ]);
+    expect(fs.readFileSync(elsewhere, "utf8")).toBe(before);
+  });
+
   it("a preview names the turn and writes nothing", async () => {
     const ids = await workSteps(2);
     const before = world.read();
