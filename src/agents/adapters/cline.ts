@@ -176,8 +176,10 @@ const PATTERNS: FailurePatterns = {
 };
 
 function parseHook(event: string, input: JsonObject): readonly HookEvent[] {
-  const { id, name, input: args } = asObject(input.tool_call);
-  const call = () => toolCall(asText(id) || null, asText(name), firstCommand(args));
+  const call = (key: string) => {
+    const { id, name, input: args } = asObject(input[key]);
+    return toolCall(asText(id) || null, asText(name), firstCommand(args));
+  };
   switch (event) {
     case "TaskStart":
     case "TaskResume": {
@@ -187,9 +189,9 @@ function parseHook(event: string, input: JsonObject): readonly HookEvent[] {
     case "UserPromptSubmit":
       return [{ kind: "prompt" }];
     case "PreToolUse":
-      return [{ kind: "tool-start", call: call() }];
+      return [{ kind: "tool-start", call: call("tool_call") }];
     case "PostToolUse":
-      return [{ kind: "tool-end", call: call() }];
+      return [{ kind: "tool-end", call: call("tool_result") }];
     case "TaskComplete":
       return [{ kind: "turn-end" }];
     default:
@@ -240,7 +242,7 @@ export const cline: Adapter = {
     perRun: null,
     parse: parseHook,
     install: (place, command) =>
-      ["TaskStart", "PreToolUse", "PostToolUse"].map((event) => {
+      ["TaskStart", "PreToolUse", "PostToolUse", "TaskComplete"].map((event) => {
         const line = [...command, event].map(shellWord).join(" ");
         const text = `#!/bin/sh\n# Written by Lazarus: reports ${event} to it.\n${line} || true\n`;
         return ownFile(join(place.home, ".cline", "hooks", event), text, 0o700);

@@ -80,7 +80,14 @@ const gaveUp = (reason: string) =>
 const PATTERNS: FailurePatterns = {
   quota: [`${FAILED}(?:http 429|rate.limit)`, gaveUp("rate_limit")],
   overload: [`${FAILED}(?:http 5\\d\\d|overloaded|${NETWORK})`, ...NODE_NETWORK],
-  auth: [`${FAILED}http 40[13]`, gaveUp("auth")],
+  auth: [
+    `${FAILED}http 40[13]`,
+    "^authentication failed \\(provider returned http 40[13]\\)",
+    "^no api key found for provider\\b",
+    gaveUp("auth"),
+  ],
+  // After it has tried to make the conversation shorter.
+  permanent: ["^context overflow: prompt too large for the model\\b"],
 };
 
 export const openclaw: Adapter = {

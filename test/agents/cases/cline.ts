@@ -4,7 +4,7 @@ import type { AdapterCases } from "./case.ts";
 const SESSION = "1794984905334_rdo5i";
 const OTHER = "1794984905335_abcde";
 const SESSIONS = "/home/Ann/.cline/data/sessions";
-const tool = { tool_call: { id: "call_1", name: "run_commands", input: { commands: ["git push"] } } };
+const run = { id: "call_1", name: "run_commands", input: { commands: ["git push"] } };
 const call = { id: "call_1", tool: "run_commands", summary: "git push", command: "git push" };
 
 export const cases: AdapterCases = {
@@ -50,8 +50,17 @@ export const cases: AdapterCases = {
       { taskId: SESSION, sessionContext: { rootSessionId: SESSION } },
       [{ kind: "session", session: SESSION, transcript: null }],
     ],
-    ["PreToolUse", { taskId: SESSION, ...tool }, [{ kind: "tool-start", call }]],
-    ["PostToolUse", { taskId: SESSION, ...tool }, [{ kind: "tool-end", call }]],
+    [
+      "PreToolUse",
+      { taskId: SESSION, hookName: "tool_call", tool_call: run },
+      [{ kind: "tool-start", call }],
+    ],
+    [
+      "PostToolUse",
+      { taskId: SESSION, hookName: "tool_result", tool_result: { ...run, output: [], durationMs: 538 } },
+      [{ kind: "tool-end", call }],
+    ],
+    ["TaskComplete", { taskId: SESSION }, [{ kind: "turn-end" }]],
   ],
   prints: [
     ["quota", "error: Rate limit reached. Please try again later."],

@@ -49,6 +49,19 @@ export const cases: AdapterCases = {
       "[model-fallback/decision] model fallback decision: decision=candidate_failed requested=mock/mock candidate=mock/mock " +
         "reason=auth next=mock/other detail=401 Incorrect API key provided: dummy.",
     ],
+    [
+      "auth",
+      "Authentication failed (provider returned HTTP 401). Your provider token may have expired — try the request again in a moment. If the failure persists, re-authenticate this provider.",
+    ],
+    [
+      "auth",
+      'No API key found for provider "anthropic". Auth store: /home/Ann/.openclaw/agents/main/agent/openclaw-agent.sqlite',
+    ],
+    [
+      "permanent",
+      "Context overflow: prompt too large for the model. Try /reset (or /new) to start a fresh session, or use a larger-context model.",
+    ],
+    [null, "[agent/embedded] auto-compaction failed for mock/mock: Nothing to compact (session too small)"],
     [null, "I fixed the handling of a request that failed with HTTP 429."],
   ],
   settings: null,

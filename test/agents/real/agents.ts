@@ -148,16 +148,28 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
     isShared: true,
     repeats: true,
     env: NO_FILES,
+    // A provider of the user's own needs no key; Anthropic's does.
     files: (url, apiKey, work) => ({
       ".openclaw/openclaw.json": JSON.stringify({
-        models: { mode: "merge", providers: { mock: openClawProvider(url, apiKey) } },
-        agents: { defaults: { model: { primary: "mock/mock" }, workspace: work } },
+        models: {
+          mode: "merge",
+          providers:
+            apiKey === undefined
+              ? { anthropic: { baseUrl: url, api: "anthropic-messages", models: [] } }
+              : { mock: openClawProvider(url, apiKey) },
+        },
+        agents: {
+          defaults: {
+            model: { primary: apiKey === undefined ? "anthropic/claude-sonnet-4-5" : "mock/mock" },
+            workspace: work,
+          },
+        },
       }),
     }),
   },
 };
 
-function openClawProvider(url: string, apiKey: string | undefined) {
+function openClawProvider(url: string, apiKey: string) {
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const limits = { contextWindow: 128_000, maxTokens: 8000 };
   const model = { id: "mock", name: "mock", reasoning: false, input: ["text"], cost, ...limits };

@@ -38,8 +38,6 @@ describe.each(names)("%s", (name) => {
   if ("problem" in installed) process.stderr.write(`not run: ${name}: ${installed.problem}\n`);
   // Cline and OpenClaw have no conversation that can be resumed without a terminal, or damaged without others.
   const { restarts, isShared } = AGENTS[name]!;
-  // How OpenClaw reports them has only been tested with its printed lines.
-  const runsClassified = test.skipIf("problem" in installed || isShared);
   const runsConversation = test.skipIf("problem" in installed || restarts || isShared);
   const keep = (row: string, outcome: string) => keepResult(name, row, outcome);
 
@@ -101,7 +99,7 @@ describe.each(names)("%s", (name) => {
     keep("429, retry after 10 min", `waits ${Math.round(seconds / 60)} min`);
   });
 
-  runsClassified.each([
+  runs.each([
     ["401", "auth", 401],
     ["context too long", "permanent", 400],
   ] as const)("%s: asks", async (row, failure, status) => {
@@ -120,7 +118,7 @@ describe.each(names)("%s", (name) => {
     keep(row, "asks");
   });
 
-  runsClassified("no key: asks, and nobody was asked anything", async () => {
+  runs("no key: asks, and nobody was asked anything", async () => {
     await using real = await createRealWorld(name, { bin, hold: 0, noKey: true });
     await real.world.openPit();
     real.start();

@@ -41,6 +41,9 @@ export const MISSION = "book";
 /** Some CLIs retry a refused request for minutes before they give up. */
 const STATE_WAIT_MS = 10 * 60_000;
 
+/** Nothing follows them but a command of the user's. */
+const FINAL_STATES = ["finished", "asking", "tombstone"];
+
 export interface RealOptions {
   /** The directory of the program. */
   readonly bin: string;
@@ -108,8 +111,11 @@ export async function createRealWorld(
     },
     async untilState(...states) {
       const what = `${name} to be ${states.join(" or ")}`;
-      await world.until(what, () => states.includes(world.state(MISSION)), STATE_WAIT_MS);
-      return world.state(MISSION);
+      const awaited = [...states, ...FINAL_STATES];
+      await world.until(what, () => awaited.includes(world.state(MISSION)), STATE_WAIT_MS);
+      const state = world.state(MISSION);
+      if (!states.includes(state)) throw new Error(`${what}, but: ${run("why", MISSION).stdout}`);
+      return state;
     },
     transcripts() {
       const roots = TRANSCRIPTS.map((path) => join(world.directory, "user", path)).filter(existsSync);

@@ -68,6 +68,7 @@ describe.each(names)("%s", (name) => {
       else {
         expect(state).toBe("finished");
         expect(real.chapters()).toEqual(EVERY_CHAPTER);
+        expect(real.world.record(MISSION).end.open_calls).toEqual([]);
         if (AGENTS[name]!.restarts)
           expect(real.why()).toContain(`started over with a new conversation of ${name}`);
         else expectContinued(real);

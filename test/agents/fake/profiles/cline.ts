@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../../src/platform/json-file.ts";
 import { optionValues, positional } from "../command-line.ts";
 import type { Call, Hook, Message, Place, Profile, Store } from "../profile.ts";
 
-const EVENTS = ["TaskStart", "PreToolUse", "PostToolUse"];
+const EVENTS = ["TaskStart", "PreToolUse", "PostToolUse", "TaskComplete"];
 const data = ({ home, env }: Place) => env.CLINE_DATA_DIR ?? join(home, ".cline", "data");
 const error = (text: string) => ({ text, stream: "stderr" as const, code: 1 });
 
@@ -42,9 +42,9 @@ function lines(message: Message): JsonObject[] {
   ]);
 }
 
-const called = ({ id, command }: Call) => ({
-  hookName: "tool_call",
-  tool_call: { id, name: "run_commands", input: { commands: [command] } },
+const called = (key: "tool_call" | "tool_result", { id, command }: Call) => ({
+  hookName: key,
+  [key]: { id, name: "run_commands", input: { commands: [command] } },
 });
 
 export const profile: Profile = {
@@ -89,9 +89,11 @@ export const profile: Profile = {
       case "session":
         return event("TaskStart", {});
       case "before-tool":
-        return event("PreToolUse", called(moment.call));
+        return event("PreToolUse", called("tool_call", moment.call));
       case "after-tool":
-        return event("PostToolUse", called(moment.call));
+        return event("PostToolUse", called("tool_result", moment.call));
+      case "done":
+        return event("TaskComplete", { hookName: "agent_end" });
       default:
         return [];
     }
