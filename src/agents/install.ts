@@ -4,7 +4,7 @@
 import { isUtf8 } from "node:buffer";
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { asLazarusError, LazarusError } from "../platform/errors.ts";
+import { asLazarusError, LazarusError, messageOf } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { shellWord } from "../platform/shell-word.ts";
 import { type Action, unchanged } from "../service/plan.ts";
@@ -124,7 +124,7 @@ function parsing<T>({ path }: InstallPlan, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw notParsed(path, error instanceof Error ? error.message : String(error));
+    throw notParsed(path, messageOf(error));
   }
 }
 

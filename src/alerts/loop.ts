@@ -2,7 +2,7 @@
 // ends. Nothing here stops the pit: a failure is logged and retried a bounded number of times.
 import type { EventEmitter } from "node:events";
 import { crashPoint } from "../platform/crash-point.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, messageOf } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Event, EventChannels, NewEvent, Registry } from "../registry/registry.ts";
 import { deliver } from "./deliver.ts";
@@ -162,8 +162,4 @@ function dropClosed(log: readonly Event[], { closed }: AlertPlan): Event[] {
   const open = log.filter(({ seq, kind }) => kind !== "delivery" && !closed.has(seq));
   const openSeqs = new Set(open.map(({ seq }) => seq));
   return log.filter(({ seq, kind, data }) => openSeqs.has(kind === "delivery" ? Number(data.event) : seq));
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,9 +1,11 @@
 // The informational status of a mission in its cell: `status` in meta/mission.json and the lines of logs/daemon.log, written when a life
 // starts and ends. For people and other tools only: no decision depends on it, since an agent can change it, and a
 // failure to write it never fails the operation.
+
 import { existsSync, lstatSync } from "node:fs";
 import { dirname } from "node:path";
 import { appendLine } from "../platform/durable.ts";
+import { messageOf } from "../platform/errors.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Config } from "./config.ts";
@@ -35,6 +37,6 @@ export function noteMissionStatus(
     if (log?.isFile() && log.size < LOG_LIMIT_BYTES) appendLine(machine.disk, logFile, `${time} ${line}`);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }

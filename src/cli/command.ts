@@ -84,3 +84,10 @@ export function defineCommand<const O extends OptionSpecs, const P extends reado
 ): Command<O, P> {
   return command;
 }
+
+/** An optional argument that names a checkpoint. */
+export const CHECKPOINT_ARGUMENT = {
+  name: "checkpoint",
+  summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
+  optional: true,
+} as const satisfies PositionalSpec;

@@ -1,7 +1,9 @@
 // What a command receives: the machine, the configuration and its two output streams. Commands never touch the process
 // themselves, so tests can run them in memory.
+
 import { type EffectiveConfig, loadConfig, type Surroundings } from "../cell/config.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
+import { messageOf } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { NewEvent } from "../registry/registry.ts";
 import { createPainter, escapeControls, formatJson, type Painter } from "./render/paint.ts";
@@ -89,7 +91,7 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
         using registry = openRegistry(machine, context.config.config.registry_file);
         registry.append(event);
       } catch (error) {
-        context.warn(`cannot write the event log: ${error instanceof Error ? error.message : String(error)}`);
+        context.warn(`cannot write the event log: ${messageOf(error)}`);
       }
     },
   };

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { agentDirectory } from "../cell/fence.ts";
 import { unknownMission } from "../cell/known-missions.ts";
 import type { MissionId } from "../cell/mission-id.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, messageOf } from "../platform/errors.ts";
 import { inTransaction } from "../platform/sqlite.ts";
 import { VERSION } from "../platform/version.ts";
 import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints.ts";
@@ -36,7 +36,7 @@ function updateRegistry(context: CliContext, work: Parameters<MissionContext["re
     using registry = openRegistry(context.machine, context.config.config.registry_file);
     inTransaction(registry.database, () => work(registry));
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     context.warn(`the registry was not written: ${message}; try: lazarus registry rebuild`);
   }
 }

@@ -18,6 +18,10 @@ export interface Family {
   readonly samples: readonly Sample[];
 }
 
+function family(type: Family["type"], name: string, help: string, samples: readonly Sample[]): Family {
+  return { name, help, type, samples };
+}
+
 export function renderMetrics(families: readonly Family[]): string {
   return families
     .map(({ name, help, type, samples }) => {
@@ -42,18 +46,8 @@ function escapeLabel(value: string): string {
 /** The version and the uptime. */
 export function processFamilies(version: string, uptimeSeconds: number): Family[] {
   return [
-    {
-      name: "lazarus_info",
-      help: "Version of Lazarus.",
-      type: "gauge",
-      samples: [{ labels: { version }, value: 1 }],
-    },
-    {
-      name: "lazarus_uptime_seconds",
-      help: "Time since the pit started.",
-      type: "gauge",
-      samples: [{ value: uptimeSeconds }],
-    },
+    family("gauge", "lazarus_info", "Version of Lazarus.", [{ labels: { version }, value: 1 }]),
+    family("gauge", "lazarus_uptime_seconds", "Time since the pit started.", [{ value: uptimeSeconds }]),
   ];
 }
 
@@ -66,31 +60,25 @@ export function countFamilies({ cells, agents }: Awaited<ReturnType<PitPort["cou
 }
 
 export function unhandledFamily(seconds: number): Family {
-  return {
-    name: "lazarus_oldest_unhandled_death_seconds",
-    help: "Age of the oldest unhandled death; 0 if there is none.",
-    type: "gauge",
-    samples: [{ value: seconds }],
-  };
+  const help = "Age of the oldest unhandled death; 0 if there is none.";
+  return family("gauge", "lazarus_oldest_unhandled_death_seconds", help, [{ value: seconds }]);
 }
 
 /** What audits found and the watch of a cell had not reported. */
 export function watchFamilies({ missed, invisible }: UnseenCounts): Family[] {
-  const counter = (name: string, help: string, value: number): Family => ({
-    name,
-    help,
-    type: "counter",
-    samples: [{ value }],
-  });
   return [
-    counter("lazarus_watch_missed_total", "Changes that the watch of a cell missed; must be 0.", missed),
-    counter("lazarus_watch_invisible_total", "Changes that no watch can see, found by audits.", invisible),
+    family("counter", "lazarus_watch_missed_total", "Changes that the watch of a cell missed; must be 0.", [
+      { value: missed },
+    ]),
+    family("counter", "lazarus_watch_invisible_total", "Changes that no watch can see, found by audits.", [
+      { value: invisible },
+    ]),
   ];
 }
 
 function gauges(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): Family {
   const samples = Object.entries(counts).map(([key, value]) => ({ labels: { [label]: key }, value }));
-  return { name, help, type: "gauge", samples };
+  return family("gauge", name, help, samples);
 }
 
 const TOTALS = {
@@ -122,35 +110,27 @@ export function createEventCounters(events: (page: EventPage) => readonly Event[
         seq = page.at(-1)?.seq ?? seq;
         if (page.length < PAGE_EVENTS) break;
       }
-      const totals = Object.entries(TOTALS).map(
-        ([kind, [name, help]]): Family => ({
-          name,
-          help,
-          type: "counter",
-          samples: [{ value: counts.get(kind) ?? 0 }],
-        }),
+      const totals = Object.entries(TOTALS).map(([kind, [name, help]]) =>
+        family("counter", name, help, [{ value: counts.get(kind) ?? 0 }]),
       );
       const all = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+      const byKind = all.map(([kind, value]) => ({ labels: { kind }, value }));
+      const { checkpoint, revival } = durations;
       return [
         ...totals,
-        {
-          name: "lazarus_events_total",
-          help: "Events by kind.",
-          type: "counter",
-          samples: all.map(([kind, value]) => ({ labels: { kind }, value })),
-        },
-        {
-          name: "lazarus_checkpoint_duration_seconds",
-          help: "Duration of checkpoints, if recorded.",
-          type: "histogram",
-          samples: durations.checkpoint.samples(),
-        },
-        {
-          name: "lazarus_revival_duration_seconds",
-          help: "Time from a death to the next life, if recorded.",
-          type: "histogram",
-          samples: durations.revival.samples(),
-        },
+        family("counter", "lazarus_events_total", "Events by kind.", byKind),
+        family(
+          "histogram",
+          "lazarus_checkpoint_duration_seconds",
+          "Duration of checkpoints, if recorded.",
+          checkpoint.samples(),
+        ),
+        family(
+          "histogram",
+          "lazarus_revival_duration_seconds",
+          "Time from a death to the next life, if recorded.",
+          revival.samples(),
+        ),
       ];
     },
   };
@@ -205,12 +185,7 @@ export function createRequestTimer() {
       const samples = [...rows.values()].flatMap(({ route, status, histogram }) =>
         histogram.samples({ route, status }),
       );
-      return {
-        name: "lazarus_http_request_duration_seconds",
-        help: "Duration of requests.",
-        type: "histogram",
-        samples,
-      };
+      return family("histogram", "lazarus_http_request_duration_seconds", "Duration of requests.", samples);
     },
   };
 }

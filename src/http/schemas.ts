@@ -128,30 +128,50 @@ export const heartbeatRequest = named(
   "HeartbeatRequest",
   z.object({
     status: plainText(200).min(1).optional(),
+    /** The life that the caller belongs to; an earlier life is refused (INV-4). */
     epoch: z.int().positive().optional(),
+    /** Accepted for compatibility: every heartbeat is on disk before the answer. */
     durable: z.boolean().optional(),
   }),
 );
 
 export const heartbeatAnswer = named(
   "HeartbeatAnswer",
-  z.object({ mission_id: z.string(), timestamp: z.number(), durable: z.boolean() }),
+  z.object({
+    mission_id: z.string(),
+    /** Epoch seconds, as written to the heartbeat file. */
+    timestamp: z.number(),
+    /** Always true: the heartbeat is on disk before the answer is sent. */
+    durable: z.boolean(),
+  }),
 );
 
 export const actionRequest = named(
   "ActionRequest",
   z.object({
+    /** For `revive`: report the decision without acting. */
     dry_run: z.boolean().optional(),
+    /** For `checkpoint`: a note stored with it. */
     message: plainText(500).nullable().optional(),
+    /** For `checkpoint`: why it is taken; default manual. */
     reason: z.enum(COMMAND_REASONS).optional(),
+    /** For `checkpoint`: the name of the agent that is stored with it; default: that of the mission's agent. */
     agent: plainText(200).nullable().optional(),
+    /** For `checkpoint`: a live point, if anything changed. */
     live: z.boolean().optional(),
+    /** For `checkpoint`: refuse unless the pit knows what changed, so that it need not walk the cell. */
     only_watched: z.boolean().optional(),
+    /** For `checkpoint`: refuse unless the pit has the same version, configuration and environment (caller.ts). */
     caller: plainText(200).optional(),
+    /** For `revive`: start even if the checkpoint of the last life fails. */
     without_checkpoint: z.boolean().optional(),
+    /** For `restore`: id, prefix of an id, `latest`, or a time. */
     checkpoint: plainText(200).optional(),
+    /** For `restore`: only these paths of the cell. */
     paths: z.array(plainText(4096)).max(1000).optional(),
+    /** For `restore`: only the files, or only the conversation. */
     part: z.enum(["files", "conversation"]).optional(),
+    /** For `restore`: stop a live agent first and revive it afterwards. */
     stop: z.boolean().optional(),
   }),
 );

@@ -1,5 +1,6 @@
 // What the pit's operations need, opened once by the daemon or by a command: machine, config, registry, settings, locks.
 // A registry that cannot be written never fails an operation.
+
 import { EventEmitter } from "node:events";
 import { resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
@@ -8,6 +9,7 @@ import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { lockMission, lockSettledMission } from "../cell/mission-lock.ts";
 import { type MissionStatus, noteMissionStatus } from "../cell/mission-status.ts";
+import { messageOf } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
@@ -182,10 +184,6 @@ export function openPitContext(options: PitContextOptions): PitContext {
       registry = undefined;
     },
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Writes the informational status into the cell; a failure is logged. */

@@ -1,6 +1,6 @@
 // Describes how a life ended and what a mission's agent is doing, for status, why, resume notes and alerts. Pure.
 import { describeDuration } from "../platform/duration.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, messageOf } from "../platform/errors.ts";
 import { isSettled, type MissionRecord, type RecordedEnd } from "./record/record.ts";
 
 /** For example "killed by SIGKILL", "exited with code 3", "exited 0". */
@@ -121,7 +121,7 @@ export function commandsForMissingCell(mission: string, hasCheckpoint: boolean):
 export function describeError(error: unknown): string {
   if (error instanceof LazarusError && error.hint !== undefined)
     return `${error.message}; try: ${error.hint}`;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 /** "1 h 54 min". */

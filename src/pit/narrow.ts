@@ -1,7 +1,9 @@
 // What a cell may change about its own supervision: the agent can write to `config/cell.json`, so what it asks for there
 // can only narrow what the user granted (INV-11). Everything else is ignored, with a warning that names file and key and
 // the command that grants it. Pure.
+
 import { readSection } from "../cell/settings.ts";
+import { messageOf } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject, type JsonReading } from "../platform/json-file.ts";
 import type { ReviveMode } from "./record/record.ts";
 import { PIT_SETTINGS, type PitValues } from "./settings.ts";
@@ -87,7 +89,7 @@ export function applyCell(granted: PitValues, mission: string, path: string, rea
     return { values, warnings };
   } catch (error) {
     const { values } = narrow(granted, { revive: "ask" });
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const line = `${message}; until this is fixed the section is ignored and revive is "${values.revive}"`;
     return { values, warnings: { revive: line } };
   }

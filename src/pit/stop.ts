@@ -8,7 +8,7 @@ import { findKeepers, isKeeperAlive } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { holdStopLock } from "../cell/mission-lock.ts";
 import { crashPoint } from "../platform/crash-point.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, messageOf } from "../platform/errors.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { PitContext } from "./context.ts";
 import { capture, handleExit } from "./death/handle-exit.ts";
@@ -145,9 +145,7 @@ async function saveBefore(context: PitContext, mission: MissionId, agent: string
   try {
     return (await capture(context, mission, { reason: "stop", message: null, agent })).ref.id;
   } catch (error) {
-    context.log(
-      `${mission}: no checkpoint before SIGTERM: ${error instanceof Error ? error.message : error}`,
-    );
+    context.log(`${mission}: no checkpoint before SIGTERM: ${messageOf(error)}`);
     return null;
   }
 }

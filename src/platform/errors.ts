@@ -307,8 +307,12 @@ export function asLazarusError(error: unknown, doing: string, directory = "."): 
       cause: error,
     });
   }
-  const text = error instanceof Error ? error.message : String(error);
-  return new LazarusError("INTERNAL", `${doing}: ${text}`, { cause: error });
+  return new LazarusError("INTERNAL", `${doing}: ${messageOf(error)}`, { cause: error });
+}
+
+/** The message of anything thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 const EXHAUSTED: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);

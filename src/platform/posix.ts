@@ -1,8 +1,10 @@
 // POSIX calls that Node lacks, through libc: flock, nanosecond times, xattrs, statx, FIFOs, sparse files, pidfds, inotify.
 // The only file that loads koffi. Loading takes about 10 ms, so it happens on the first call and never on the CLI's hot path.
 // Where the library or a call is missing, `posixSupport()` says why, and callers report it (INV-6). Paths are bytes.
+
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
+import { messageOf } from "./errors.ts";
 import { type CFunction, cPath, type Libc, openLibc, PosixError } from "./libc/libc.ts";
 
 export interface Xattr {
@@ -79,7 +81,7 @@ function loadPosix(): PosixSupport {
     };
     return { ok: true, posix };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { ok: false, reason: `koffi could not be loaded: ${message}` };
   }
 }

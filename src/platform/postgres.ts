@@ -2,7 +2,7 @@
 // `pg` is an optional peer dependency, loaded only here.
 import type { Client, PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "./clock.ts";
-import { LazarusError } from "./errors.ts";
+import { LazarusError, messageOf } from "./errors.ts";
 
 /** Schema, pool size and timeouts of a PostgreSQL connection. */
 export interface PostgresOptions {
@@ -247,7 +247,7 @@ function unreachable(error: unknown, what: string, place: string): LazarusError 
 function postgresError(error: unknown, what: string, place: string): LazarusError {
   if (error instanceof LazarusError) return error;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  const because = error instanceof Error ? error.message : String(error);
+  const because = messageOf(error);
   if (code === "53100") {
     return new LazarusError("DISK_FULL", `${what} in ${place}: the server's disk is full`, {
       hint: "free disk space on the server, then run the same command again",

@@ -7,7 +7,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "./clock.ts";
 import { makeDirectory } from "./durable.ts";
-import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
+import { asLazarusError, type ErrorCode, LazarusError, messageOf } from "./errors.ts";
 import type { Machine } from "./machine.ts";
 
 export type { DatabaseSync, StatementSync };
@@ -242,7 +242,7 @@ const SQLITE_CANTOPEN = 14;
 export function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
   if (error instanceof LazarusError) return error;
   const number = errorNumber(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   switch (number) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -3,7 +3,7 @@
 import type { EffectiveConfig } from "../cell/config.ts";
 import { homeConfig } from "../cell/home-config.ts";
 import { parseMissionId } from "../cell/mission-id.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, messageOf } from "../platform/errors.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { VERSION } from "../platform/version.ts";
 import { openRegistry } from "../registry/registry.ts";
@@ -50,9 +50,7 @@ export function openMission(mission: string, options: OpenMissionOptions): Missi
         using registry = openRegistry(machine, config.config.registry_file);
         work(registry);
       } catch (error) {
-        options.onWarning?.(
-          `the registry was not updated: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        options.onWarning?.(`the registry was not updated: ${messageOf(error)}`);
       }
     },
   });

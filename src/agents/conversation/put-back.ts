@@ -8,7 +8,7 @@ import { agentDirectory } from "../../cell/fence.ts";
 import { isInside } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, removeFile, replaceFile } from "../../platform/durable.ts";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { messageOf, systemErrorCode } from "../../platform/errors.ts";
 import type { Adapter, Place, Position } from "../adapter.ts";
 import { readPlace } from "../place.ts";
 import { CONVERSATION_DIRECTORY, readSession } from "../session.ts";
@@ -189,7 +189,7 @@ function attempt(problems: Problem[], { adapter }: OpenSession, name: string, wo
     const code = systemErrorCode(error);
     if (code === "ENOSPC" || code === "EIO" || code === "EDQUOT") throw error;
     if (code === undefined && !(error instanceof SourceError)) throw error;
-    const reason = `not put back: ${error instanceof Error ? error.message : String(error)}`;
+    const reason = `not put back: ${messageOf(error)}`;
     problems.push({ path: join(CONVERSATION_DIRECTORY, adapter.name, name), kind: "degraded", reason });
   }
 }

@@ -2,10 +2,12 @@
 // work, so a copy that is older than the files never describes work that they lack. A mission without an adapter costs one
 // lstat. Nothing here fails a checkpoint: what cannot be copied is reported as a flaw (INV-6). The caller holds the vault's
 // lock.
+
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agentDirectory } from "../../cell/fence.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
+import { messageOf } from "../../platform/errors.ts";
 import { isJsonObject, readJsonFile } from "../../platform/json-file.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { Adapter, Followed, Place, SessionFile, TranscriptText } from "../adapter.ts";
@@ -40,7 +42,7 @@ export async function stageConversation(
   try {
     position = await stageSession(cell, copyDatabase, report);
   } catch (error) {
-    report("", "degraded", `the conversation was not copied: ${reasonOf(error)}`);
+    report("", "degraded", `the conversation was not copied: ${messageOf(error)}`);
   }
   return { position, problems };
 }
@@ -117,7 +119,7 @@ async function stageFiles(
       if (one !== undefined) staged.push(one);
     } catch (error) {
       const hasOlder = copied.some(({ name }) => name === file.name);
-      const reason = `${file.path}: ${reasonOf(error)}${hasOlder ? "; an older copy is kept" : ""}`;
+      const reason = `${file.path}: ${messageOf(error)}${hasOlder ? "; an older copy is kept" : ""}`;
       report(join(adapter.name, file.name), hasOlder ? "degraded" : "skipped", reason);
       if (hasOlder) staged.push({ name: file.name, state: undefined, appended: undefined });
     }
@@ -267,8 +269,4 @@ function readPosition(
   if (session === null || !adapter.isSessionId(session)) return undefined;
   const texts = readCopy(cell, adapter, session);
   return texts.length === 0 ? undefined : toStored(adapter, session, adapter.transcript.position(texts));
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

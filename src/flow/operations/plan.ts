@@ -1,6 +1,6 @@
 // A plan: a list of shell steps in YAML, checked before anything runs. Each step has a unique key and declares whether
 // running it again is safe. Pure, except for the lazy import of the YAML parser.
-import { LazarusError } from "../../platform/errors.ts";
+import { LazarusError, messageOf } from "../../platform/errors.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
 import { isFlowId } from "../document/id.ts";
 
@@ -43,7 +43,7 @@ export async function parsePlan(text: string, file: string): Promise<Plan> {
   try {
     value = document.toJS({ maxAliasCount: 100 });
   } catch (cause) {
-    throw invalid(file, cause instanceof Error ? cause.message : String(cause));
+    throw invalid(file, messageOf(cause));
   }
   return checkPlan(value, file);
 }

@@ -1,7 +1,9 @@
 // Tells the pit what changed in the trees of its missions. One worker thread and one inotify queue for all of them. Where a tree
 // cannot be watched, it says why, and the pit examines that tree at intervals; nothing here ever fails. A worker that ends is
 // started again a few times, without knowledge of earlier changes.
+
 import type { Worker } from "node:worker_threads";
+import { messageOf } from "../../platform/errors.ts";
 import { startWorker } from "../../platform/worker-module.ts";
 import { type TakenPaths, unknownPaths } from "./dirty-paths.ts";
 import type { TreeReport, WatchedTree } from "./watch-trees.ts";
@@ -135,7 +137,7 @@ class WorkerWatcher implements TreeWatcher {
     let reason = "the worker that watches cells has ended";
     worker.on("message", (response: TreeWatcherResponse) => this.receive(response));
     worker.on("error", (error) => {
-      reason = error instanceof Error ? error.message : String(error);
+      reason = messageOf(error);
     });
     worker.on("exit", () => this.restart(reason));
     worker.unref();

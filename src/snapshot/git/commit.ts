@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { messageOf, systemErrorCode } from "../../platform/errors.ts";
 import type { GitPosition } from "../model/entry.ts";
 import { type GitOptions, git } from "./git-command.ts";
 import {
@@ -96,7 +96,7 @@ export async function commitWorktree(request: GitRequest): Promise<GitPosition> 
     return await commitVisible(request, state);
   } catch (error) {
     // For example a cache directory that is full or read-only.
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     return { status: "degraded", ...NO_POSITION, note: `git commit: ${why}` };
   }
 }

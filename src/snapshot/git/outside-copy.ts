@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { messageOf, systemErrorCode } from "../../platform/errors.ts";
 import { diskPath, type TreeRoot } from "../model/cell-tree.ts";
 import { type GitOptions, type GitResult, git } from "./git-command.ts";
 import type { Outside } from "./outside.ts";
@@ -69,7 +69,7 @@ export async function copyOutside(
     return undefined;
   } catch (error) {
     if (!(error instanceof GitFailure) && systemErrorCode(error) === undefined) throw error;
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -5,7 +5,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
-import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { LazarusError, messageOf, systemErrorCode } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { createContinuedChecker } from "./check-continued.ts";
 import { createTree, EMPTY_SHA256, findFaults, type GrowingTree } from "./check-tree.ts";
@@ -219,7 +219,7 @@ async function readDeep(
       raw.update(bytes);
       files.feed(bytes);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       faults.push(fault(object, `member ${i + 1} cannot be decompressed (${message})`));
       files.skip(member.raw);
     }

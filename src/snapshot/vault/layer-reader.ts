@@ -2,7 +2,7 @@
 // What a reader needs to know about a layer is plain data, so restore workers read without decoding the layer's table.
 import { createHash, hash } from "node:crypto";
 import { closeSync } from "node:fs";
-import { LazarusError } from "../../platform/errors.ts";
+import { LazarusError, messageOf } from "../../platform/errors.ts";
 import { type Entry, type Location, partsOf } from "../model/entry.ts";
 import { type Codec, codecOf } from "./codec.ts";
 import {
@@ -135,7 +135,7 @@ function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buff
   try {
     raw = codecOf(layer.mediaType)!.decompress(stored, rawLength);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     throw damagedLayer(layer.digest, `member ${index + 1} cannot be decompressed (${message})`);
   }
   if (raw.length === rawLength) return raw;

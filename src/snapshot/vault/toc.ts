@@ -1,6 +1,8 @@
 // A layer's table of contents: the paths that it sets or removes, and where the bytes of each file are. JSON lines: a
 // header, the members, then one row per path. Lazarus restores from the table; the tar stream is for other tools.
+
 import zlib from "node:zlib";
+import { messageOf } from "../../platform/errors.ts";
 import type { EntryType } from "../model/entry.ts";
 import { gzipCodec } from "./codec.ts";
 import {
@@ -221,9 +223,7 @@ function inflate(payload: Uint8Array, limitBytes: number): Buffer {
     const chunkSize = Math.max(16_384, Math.min(payload.length * 5, limitBytes, 1 << 25));
     return zlib.gunzipSync(payload, { maxOutputLength: limitBytes, chunkSize });
   } catch (error) {
-    throw new TocError(
-      `its table of contents cannot be decompressed: ${error instanceof Error ? error.message : error}`,
-    );
+    throw new TocError(`its table of contents cannot be decompressed: ${messageOf(error)}`);
   }
 }
 

@@ -13,6 +13,7 @@ import { isMissionId, type MissionId } from "../../../cell/mission-id.ts";
 import { findProtecting } from "../../../cell/worktree-record.ts";
 import { wakePit } from "../../../pit/supervise/wake-file.ts";
 import { appendLine, makeDirectory } from "../../../platform/durable.ts";
+import { messageOf } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { readInput } from "../../terminal.ts";
@@ -109,7 +110,7 @@ function logProblem(context: CliContext, agent: string, error: unknown): void {
     const file = join(config.config.run_dir, "hook.log");
     if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT_BYTES) return;
     makeDirectory(machine.disk, config.config.run_dir);
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const time = new Date(machine.clock.nowMs()).toISOString();
     appendLine(machine.disk, file, `${time} ${agent}: ${message.replaceAll("\n", " ")}`);
   } catch {

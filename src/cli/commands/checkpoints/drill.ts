@@ -1,6 +1,6 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { drill } from "../../../snapshot/operations/drill.ts";
-import { defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
@@ -14,11 +14,7 @@ export const command = defineCommand({
     "content) and marks the checkpoint as proven. Needs as much free space as the cell; the cell is not touched.",
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    {
-      name: "checkpoint",
-      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
-      optional: true,
-    },
+    CHECKPOINT_ARGUMENT,
   ],
   options: {},
   examples: [

@@ -4,7 +4,7 @@ import { ERROR_KINDS, LazarusError } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { type ExportResult, exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
-import { defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
@@ -17,11 +17,7 @@ export const command = defineCommand({
     "local-only layers, so protect the archive like the cell.",
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    {
-      name: "checkpoint",
-      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
-      optional: true,
-    },
+    CHECKPOINT_ARGUMENT,
   ],
   options: {
     output: {

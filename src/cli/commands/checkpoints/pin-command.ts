@@ -1,6 +1,6 @@
 // `pin` and `unpin` differ only in the value they set.
 import { setPin } from "../../../snapshot/operations/pin.ts";
-import { defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 
 export function definePinCommand(pinned: boolean, about: string) {
@@ -11,11 +11,7 @@ export function definePinCommand(pinned: boolean, about: string) {
     about,
     positionals: [
       { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-      {
-        name: "checkpoint",
-        summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
-        optional: true,
-      },
+      CHECKPOINT_ARGUMENT,
     ],
     options: {},
     examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by a prefix of its id"]],

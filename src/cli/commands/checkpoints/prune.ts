@@ -5,8 +5,8 @@ import type { Retention } from "../../../snapshot/settings.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
+import { adviseOnSpace, isNearlyFull, type Removable } from "../../render/disk-space.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
-import { adviseMore, isTight, type Removable } from "../../render/room.ts";
 
 export const command = defineCommand({
   about:
@@ -75,7 +75,7 @@ export const command = defineCommand({
       },
       () => results.map(({ mission, result }) => describe(mission, result, options["dry-run"])).join(""),
     );
-    if (!options["dry-run"]) await sayRoom(context, results);
+    if (!options["dry-run"]) await sayDiskSpace(context, results);
     for (const { mission, result } of results) {
       if (result.sweepRefused !== null)
         context.warn(
@@ -101,8 +101,8 @@ async function pruneOne(
   return result;
 }
 
-/** How much room there is now, and what else would help where that is little. */
-async function sayRoom(
+/** Prints what is free now and, on a nearly full disk, what would free more. */
+async function sayDiskSpace(
   context: CliContext,
   results: readonly { readonly mission: string; readonly result: PruneResult }[],
 ): Promise<void> {
@@ -115,13 +115,13 @@ async function sayRoom(
   const freed = formatBytes(sum(({ freedBytes }) => freedBytes));
   const left = formatBytes(sum(({ vaultBytes }) => vaultBytes));
   context.say(`freed ${freed}; ${left} stored, ${formatBytes(freeBytes)} free on the disk of ${place}`);
-  if (!isTight(freeBytes, diskBytes)) return;
+  if (!isNearlyFull(freeBytes, diskBytes)) return;
   const more: Removable[] = [];
   for (const { mission } of results) {
     const { freedBytes } = await pruneOne(context, mission, { dryRun: true }, { max_bytes: 1 });
     more.push({ mission, bytes: freedBytes });
   }
-  context.say(adviseMore(more));
+  context.say(adviseOnSpace(more));
 }
 
 function describe(mission: string, result: PruneResult, dryRun: boolean): string {

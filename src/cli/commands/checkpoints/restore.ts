@@ -6,7 +6,7 @@ import { previewRestore, type RestoreResult, restoreCell } from "../../../snapsh
 import { restoreTo } from "../../../snapshot/operations/restore-into.ts";
 import { findTarget } from "../../../snapshot/operations/restore-target.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
-import { defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { typedPaths } from "../../here.ts";
 import type { CliMission } from "../../open-mission.ts";
@@ -38,11 +38,7 @@ export const command = defineCommand({
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    {
-      name: "checkpoint",
-      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
-      optional: true,
-    },
+    CHECKPOINT_ARGUMENT,
   ],
   options: {
     path: {

@@ -2,7 +2,7 @@ import { describePosition } from "../../../agents/conversation/position.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
-import { defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatTime } from "../../render/format.ts";
@@ -14,11 +14,7 @@ export const command = defineCommand({
     "and runs, and everything that was not captured exactly.",
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    {
-      name: "checkpoint",
-      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
-      optional: true,
-    },
+    CHECKPOINT_ARGUMENT,
   ],
   options: {},
   examples: [

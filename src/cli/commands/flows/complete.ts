@@ -1,28 +1,8 @@
-import { changeFlow } from "../../../flow/operations/change.ts";
-import { defineCommand } from "../../command.ts";
-import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf } from "./flow-space.ts";
+import { defineEndCommand } from "./end-command.ts";
 
-export const command = defineCommand({
-  about:
-    "Marks a flow as done: no steps remain, the lock is released, and its idempotency key is recorded as done. Repeating it is harmless.",
-  positionals: [],
-  options: {
-    ...WORKFLOW_OPTIONS,
-    notes: { type: "text", value: "TEXT", summary: "notes stored with the flow; no secrets" },
-    ...OWNER_OPTIONS,
-  },
-  examples: [["lazarus flow complete -w report", "mark it as done"]],
-  exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
-  async run(context, { options }) {
-    const workflow = required("flow complete", "workflow", options.workflow);
-    const { place, document, remarks } = await changeFlow(
-      workspaceOf(context, options),
-      { workflow, agent: options.agent },
-      { status: "done", notes: options.notes },
-      ownerFor(context, options),
-    );
-    for (const remark of remarks) context.say(shown(remark));
-    context.emit("flow/1", { file: place.file, flow: document }, () => `${place.file}\n`);
-    return 0;
-  },
-});
+export const command = defineEndCommand(
+  "complete",
+  "done",
+  "Marks a flow as done: no steps remain, the lock is released, and its idempotency key is recorded as done. Repeating it is harmless.",
+  "mark it as done",
+);

@@ -1,4 +1,4 @@
-import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { ERROR_KINDS, messageOf } from "../../../platform/errors.ts";
 import { readPathHistory } from "../../../snapshot/operations/path-history.ts";
 import { type Found, searchText } from "../../../snapshot/operations/search-text.ts";
 import { createScope } from "../../../snapshot/restore/scope.ts";
@@ -75,7 +75,7 @@ function toExpression(text: string, isExpression: boolean, ignoreCase: boolean):
   try {
     return new RegExp(isExpression ? text : RegExp.escape(text), ignoreCase ? "iu" : "u");
   } catch (error) {
-    throw usage("grep", error instanceof Error ? error.message : String(error));
+    throw usage("grep", messageOf(error));
   }
 }
 

@@ -1,7 +1,7 @@
 // What to type when a disk is nearly full. Pure.
 import { formatBytes } from "./format.ts";
 
-/** What a mission's vault holds besides the checkpoints that no policy removes. */
+/** How much a prune can remove from a mission's vault. */
 export interface Removable {
   readonly mission: string;
   readonly bytes: number;
@@ -10,12 +10,12 @@ export interface Removable {
 const ENOUGH_BYTES = 1 << 30;
 const ENOUGH_SHARE = 0.05;
 
-export function isTight(freeBytes: number, diskBytes: number): boolean {
+export function isNearlyFull(freeBytes: number, diskBytes: number): boolean {
   return freeBytes < ENOUGH_BYTES && freeBytes < diskBytes * ENOUGH_SHARE;
 }
 
-/** The vault from which most can be removed, or what to do where nothing can. */
-export function adviseMore(removable: readonly Removable[]): string {
+/** Names the vault from which most can be removed, or says that no prune helps. */
+export function adviseOnSpace(removable: readonly Removable[]): string {
   const most = [...removable].sort((a, b) => b.bytes - a.bytes)[0];
   if (most === undefined || most.bytes === 0)
     return "no prune can free more: only the newest and protected checkpoints are left; unpin some, delete other files, or move vault_root";
