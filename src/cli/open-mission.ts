@@ -36,8 +36,7 @@ function updateRegistry(context: CliContext, work: Parameters<MissionContext["re
     using registry = openRegistry(context.machine, context.config.config.registry_file);
     inTransaction(registry.database, () => work(registry));
   } catch (error) {
-    const message = messageOf(error);
-    context.warn(`the registry was not written: ${message}; try: lazarus registry rebuild`);
+    context.warn(`the registry was not written: ${messageOf(error)}; try: lazarus registry rebuild`);
   }
 }
 

@@ -89,8 +89,7 @@ export function applyCell(granted: PitValues, mission: string, path: string, rea
     return { values, warnings };
   } catch (error) {
     const { values } = narrow(granted, { revive: "ask" });
-    const message = messageOf(error);
-    const line = `${message}; until this is fixed the section is ignored and revive is "${values.revive}"`;
+    const line = `${messageOf(error)}; until this is fixed the section is ignored and revive is "${values.revive}"`;
     return { values, warnings: { revive: line } };
   }
 }

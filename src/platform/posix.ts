@@ -81,8 +81,7 @@ function loadPosix(): PosixSupport {
     };
     return { ok: true, posix };
   } catch (error) {
-    const message = messageOf(error);
-    return { ok: false, reason: `koffi could not be loaded: ${message}` };
+    return { ok: false, reason: `koffi could not be loaded: ${messageOf(error)}` };
   }
 }
 

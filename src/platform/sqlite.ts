@@ -242,7 +242,6 @@ const SQLITE_CANTOPEN = 14;
 export function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
   if (error instanceof LazarusError) return error;
   const number = errorNumber(error);
-  const message = messageOf(error);
   switch (number) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -256,7 +255,7 @@ export function databaseError(error: unknown, path: string, spec: DatabaseSpec):
       );
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return new LazarusError(spec.damaged, `${spec.what} ${path} is damaged: ${message}`, {
+      return new LazarusError(spec.damaged, `${spec.what} ${path} is damaged: ${messageOf(error)}`, {
         hint: `move it away: mv ${path} ${path}.damaged`,
         cause: error,
       });

@@ -135,8 +135,7 @@ function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buff
   try {
     raw = codecOf(layer.mediaType)!.decompress(stored, rawLength);
   } catch (error) {
-    const message = messageOf(error);
-    throw damagedLayer(layer.digest, `member ${index + 1} cannot be decompressed (${message})`);
+    throw damagedLayer(layer.digest, `member ${index + 1} cannot be decompressed (${messageOf(error)})`);
   }
   if (raw.length === rawLength) return raw;
   throw damagedLayer(

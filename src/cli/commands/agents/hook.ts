@@ -110,9 +110,8 @@ function logProblem(context: CliContext, agent: string, error: unknown): void {
     const file = join(config.config.run_dir, "hook.log");
     if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT_BYTES) return;
     makeDirectory(machine.disk, config.config.run_dir);
-    const message = messageOf(error);
     const time = new Date(machine.clock.nowMs()).toISOString();
-    appendLine(machine.disk, file, `${time} ${agent}: ${message.replaceAll("\n", " ")}`);
+    appendLine(machine.disk, file, `${time} ${agent}: ${messageOf(error).replaceAll("\n", " ")}`);
   } catch {
     // There is nowhere left to report it; the agent must not be disturbed.
   }
