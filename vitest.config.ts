@@ -1,12 +1,21 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { SkippedReporter } from "./test/skipped-reporter.ts";
+import { smallWorkers } from "./test/small-workers.ts";
 
 export default defineConfig({
   test: {
     projects: [
       { extends: true, test: { name: "units", include: ["src/**/*.test.ts"] } },
-      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "whole",
+          include: ["test/**/*.test.ts"],
+          pool: smallWorkers,
+          execArgv: ["--max-semi-space-size=2"],
+        },
+      },
     ],
     // Test files share worker processes, which saves a tenth of the CPU time: none of them changes global state.
     isolate: false,
