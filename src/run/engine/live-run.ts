@@ -5,6 +5,7 @@ import type { HeadRow, Sync, WaitRow } from "../journal/journal.ts";
 import { type Entry, effectOf, keyOf } from "../log/entry.ts";
 import { type RunLog, readEntries, requireHead, timeOf } from "../log/run-log.ts";
 import { effectId } from "../model/ledger.ts";
+import { chainPrompt, type PromptChain } from "../model/prompt-digest.ts";
 import type { Effect, Usage } from "../model/types.ts";
 import type { Recorder } from "./recorder.ts";
 
@@ -93,6 +94,7 @@ export class LiveRun {
   #halt!: (error: unknown) => void;
   #ids = 0;
   #idStep: number;
+  #prompt: PromptChain | undefined;
 
   constructor({
     log,
@@ -193,6 +195,12 @@ export class LiveRun {
     this.base = base;
     this.enterStep(base, []);
     this.beginStep(base);
+  }
+
+  /** The chain of the prompt of this step, which extends that of the step before. */
+  chainOf(prompt: PromptChain["prompt"]): PromptChain {
+    this.#prompt = chainPrompt(this.#prompt, prompt);
+    return this.#prompt;
   }
 
   /** Adds the response of a step, and counts its tokens and messages. */

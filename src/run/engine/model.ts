@@ -23,7 +23,7 @@ import {
 } from "./response.ts";
 
 type Model = Exclude<LanguageModel, string>;
-type Prompt = Parameters<typeof promptDigest>[0];
+type Prompt = Parameters<LiveRun["chainOf"]>[0];
 type Wrapped = ReturnType<typeof wrapLanguageModel>;
 
 /** Parts of the response that are stored only if the caller wants them in the result. */
@@ -116,7 +116,7 @@ async function openStep(
   const step = run.step + 1;
   const entry = await run.response(step);
   run.beginStep(step);
-  if (entry !== undefined) run.onReplay?.(step, isPromptDigest(entry.digest, prompt));
+  if (entry !== undefined) run.onReplay?.(step, isPromptDigest(entry.digest, run.chainOf(prompt)));
   return { step, old: entry?.value as RecordedResponse | undefined };
 }
 
@@ -168,7 +168,7 @@ async function record(
   hooks: ModelHooks,
 ): Promise<void> {
   const entry = entryOf({ step, kind: "response", call: 0 }, storable(run, step, recorded), {
-    digest: promptDigest(prompt),
+    digest: promptDigest(run.chainOf(prompt)),
   });
   run.keepResponse(entry, usageOf(recorded));
   run.enterStep(step, callsOf(step, itemsOf(recorded)));

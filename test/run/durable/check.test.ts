@@ -17,14 +17,26 @@ const LINES = [[call("find", {})], [call("nap", {}, "second")], "done"];
 
 function version(
   journal: ReturnType<typeof createMemoryJournal>,
-  { instructions = "be brief", without = "", onChange = "continue" as "continue" | "pin" } = {},
+  {
+    instructions = "be brief",
+    without = "",
+    onChange = "continue" as "continue" | "pin",
+    prompt = "go",
+  } = {},
 ) {
   const did: string[] = [];
   const nap = tool({ inputSchema: anything, execute: () => sleep(86_400_000) });
   const find = tool({ inputSchema: anything, execute: () => did.push("find") });
   const tools = Object.fromEntries(Object.entries({ find, nap }).filter(([name]) => name !== without));
   const model = script(LINES);
-  const agent = new ToolLoopAgent({ id: "napper", model, tools, instructions, stopWhen: isStepCount(9) });
+  const agent = new ToolLoopAgent({
+    id: "napper",
+    model,
+    tools,
+    instructions,
+    stopWhen: isStepCount(9),
+    prepareCall: (call) => ({ ...call, prompt }) as never,
+  });
   const store = { log: createRunLog({ ...journal }, { machine: processesOf(1) }) };
   const options = { store, effects: { nap: "nested" } as never, recover: false, onChange };
   return { agent: durable(agent, options), model, did };
@@ -55,6 +67,10 @@ test.each(["generate", "stream"] as const)(
         verdict: "differs",
         problems: ["the model saw another prompt at step 1", "the model saw another prompt at step 2"],
       },
+    ]);
+    // An older message of the same length.
+    expect(await check({ prompt: "no" })).toMatchObject([
+      { problems: ["the model saw another prompt at step 1", "the model saw another prompt at step 2"] },
     ]);
     expect(await check({ without: "nap" })).toMatchObject([
       {
