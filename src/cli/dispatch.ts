@@ -57,13 +57,7 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   const line = parseLine(found.name, command, found.rest);
   if (line.globals.help) return help([found.name], parts.terminal);
   const context = createContext(parts, line.globals);
-  try {
-    return (await command.run(context, await withMissionHere(context, command, found, line))) ?? 0;
-  } catch (error) {
-    if (!found.name.startsWith("runs")) throw error;
-    const { withSameStore } = await import("./commands/runs/same-store.ts");
-    throw withSameStore(error, line.input.options as never);
-  }
+  return (await command.run(context, await withMissionHere(context, command, found, line))) ?? 0;
 }
 
 /** Replaces `.`, or `.` of `.:CHECKPOINT`, or an omitted mission, by the mission of the current directory. */

@@ -1,9 +1,9 @@
 import { approveRun } from "../../../run/operations/approve.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 import { sameStore } from "./same-store.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Answers an approval request of a run. Each request in the store can be answered once, and the recorded call is what " +
     "runs. The host of the run continues it; if no host is running, the run continues when one starts.",

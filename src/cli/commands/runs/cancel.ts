@@ -1,12 +1,12 @@
 import { LazarusError } from "../../../platform/errors.ts";
 import { cancelRun } from "../../../run/operations/cancel.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 import { sameStore } from "./same-store.ts";
 
 const WAIT_SECONDS = 10;
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Cancels a run and its child runs. A process that is executing the run ends it after a grace period; otherwise it ends " +
     "immediately. An effect that was in progress may or may not have happened: its outcome becomes unknown, and the command " +

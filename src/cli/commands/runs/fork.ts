@@ -1,7 +1,8 @@
 import { LazarusError } from "../../../platform/errors.ts";
 import { type Fork, forkRun } from "../../../run/operations/fork.ts";
-import { defineCommand, type OptionSpec } from "../../command.ts";
+import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 import { type StoreChoice, sameStore } from "./same-store.ts";
 
@@ -12,7 +13,7 @@ export const FORK_OPTIONS = {
   id: { type: "text", value: "ID", summary: "id of the new run (default: a new one)" },
 } as const satisfies Record<string, OptionSpec>;
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Creates a run that shares the first steps of another one and continues on its own. The original is not touched, and " +
     "nothing is copied. Effects that the original had after that step are listed, because the fork may repeat them under " +

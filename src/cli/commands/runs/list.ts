@@ -1,12 +1,12 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { OPEN } from "../../../run/journal/head.ts";
-import { defineCommand } from "../../command.ts";
 import { formatCount, formatTime } from "../../render/format.ts";
 import { renderTable } from "../../render/table.ts";
+import { defineRunsCommand } from "./define.ts";
 import { listPlacedRuns, type PlacedRun, STORE_OPTIONS } from "./places.ts";
 import { sameStore } from "./same-store.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Lists durable runs of all cells (state/runs.db), of one mission, or of the store given by --store. A run with status " +
     "needs-human has an effect whose outcome is unknown; a waiting one waits for an approval, a message or a time; a queued " +

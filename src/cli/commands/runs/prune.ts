@@ -1,12 +1,12 @@
 import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
 import type { EndStatus } from "../../../run/model/types.ts";
 import { pruneRuns } from "../../../run/operations/prune.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { listStores, openStore, STORE_OPTIONS } from "./places.ts";
 
 const DAY_MS = 86_400_000;
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Removes runs that ended long ago. Unfinished runs, runs with an effect of unknown outcome, and messages that a fork " +
     "needs are kept; nothing is removed unless every remaining run can still be loaded.",

@@ -1,14 +1,14 @@
 import { LazarusError } from "../../../platform/errors.ts";
 import type { QueueSettings, RateLimit } from "../../../run/journal/queue.ts";
 import { listQueues, type QueueView, setQueue } from "../../../run/operations/queue.ts";
-import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { renderTable } from "../../render/table.ts";
+import { defineRunsCommand } from "./define.ts";
 import { openOnly, STORE_OPTIONS } from "./places.ts";
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Shows the queues of a store, or sets the limits of one. Limits count runs that are being executed; a waiting run holds " +
     "no slot. Every process that works for the queue uses them from its next run on. A limit of 0 pauses the queue; -1 " +

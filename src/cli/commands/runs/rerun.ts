@@ -1,9 +1,9 @@
 import { rerunRun } from "../../../run/operations/fork.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { FORK_OPTIONS, reportFork } from "./fork.ts";
 import { findRun } from "./places.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Starts a new run with the input of an earlier one. Effects of the original are listed, because the new run may repeat " +
     "them under its own ids.",

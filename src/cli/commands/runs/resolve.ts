@@ -2,11 +2,11 @@ import { LazarusError } from "../../../platform/errors.ts";
 import { parseEffectId } from "../../../run/model/ledger.ts";
 import type { Json } from "../../../run/model/types.ts";
 import type { EffectResolution } from "../../../run/store/store.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 import { sameStore } from "./same-store.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Records the outcome of an effect that was interrupted. --done: it happened. --retry: it did not happen, do it again. " +
     "--fail: it did not happen, report that to the model. When no effect of the run is unknown, the run can be resumed.",

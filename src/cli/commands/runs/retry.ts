@@ -1,8 +1,8 @@
 import { retryRun } from "../../../run/operations/retry.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Resets the crash count of a run whose process died repeatedly at the same step. Its host resumes it on the next " +
     "start, from its current step. Nothing else changes.",

@@ -1,9 +1,9 @@
 import { LazarusError } from "../../../platform/errors.ts";
 import { sendToRun } from "../../../run/operations/send.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Sends a message to a run. The model sees it before its next step; with --name, it goes to a tool that waits for a message " +
     "of that name. A message with the same --id is accepted only once. It is kept until the run reads it.",

@@ -4,13 +4,13 @@ import { readRecord } from "../../../run/log/read.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
 import { describeWait } from "../../../run/operations/list.ts";
 import { type RunView, showRun } from "../../../run/operations/show.ts";
-import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 import { sameStore } from "./same-store.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Prints one run: its status, the transcript step by step, every effect with its state, what it waits for, unread " +
     "messages, its child runs, and its token usage. An encrypted store is read with the key in LAZARUS_RUN_KEY " +

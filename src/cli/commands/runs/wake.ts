@@ -1,9 +1,9 @@
 import { describeWait } from "../../../run/operations/list.ts";
 import { wakeRun } from "../../../run/operations/wake.ts";
-import { defineCommand } from "../../command.ts";
+import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 
-export const command = defineCommand({
+export const command = defineRunsCommand({
   about:
     "Wakes a run that sleeps or waits for a message: its sleep ends now, and its wait ends as if it had timed out. " +
     "To answer an approval request, use `runs approve`.",
