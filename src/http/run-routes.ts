@@ -40,6 +40,7 @@ const READ_ERRORS: readonly ErrorCode[] = [
 const WRITE_ERRORS: readonly ErrorCode[] = [
   ...READ_ERRORS,
   ...(["RUN_BUSY", "RUN_ENDED", "RUN_STALE_LEASE", "BODY_INVALID", "BODY_TOO_LARGE", "DISK_FULL"] as const),
+  "RUN_NOT_STORABLE",
 ];
 
 type Work = (log: RunLog, call: Call) => Promise<unknown>;
@@ -117,6 +118,7 @@ export const RUN_ROUTES: readonly Route[] = [
     path: `${RUNS}/{run}/send`,
     summary: "send a message to the model, or with `name` to a tool that waits for it",
     body: shapes.sendRequest,
+    errors: ["USAGE"],
     async work(log, { message, name, id }, call) {
       if (message === undefined) {
         throw new LazarusError("BODY_INVALID", "the body has no message", { hint: "see GET /openapi.json" });

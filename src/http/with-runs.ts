@@ -1,5 +1,5 @@
 // Opens the runs of a cell for one request. An encrypted store is read with the key in LAZARUS_RUN_KEY of the pit.
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
@@ -17,9 +17,24 @@ export async function withRuns<T>(
   if (!existsSync(join(root, CELL_RUNS))) {
     throw new LazarusError("RUN_UNKNOWN", `mission ${mission} has no runs`, { hint: "lazarus runs" });
   }
+  refuseLinked(root, mission);
   const key = environment.LAZARUS_RUN_KEY;
   const encryptionKey =
     key === undefined || key === "" ? {} : { encryptionKey: new Uint8Array(Buffer.from(key, "base64")) };
   await using store = openCellRunStore(root, { machine, ...encryptionKey });
   return await work(store.log);
+}
+
+/** A token may be for one mission only, and its agent can replace the store by a link to that of another one. */
+function refuseLinked(root: string, mission: MissionId): void {
+  const path = join(root, CELL_RUNS);
+  const found = realpathSync(path);
+  if (found === join(realpathSync(root), CELL_RUNS)) return;
+  throw new LazarusError(
+    "RUN_STORE_FOREIGN",
+    `the runs of mission ${mission} are not in its cell: ${path} leads to ${found}`,
+    {
+      hint: `ls -l ${path}`,
+    },
+  );
 }

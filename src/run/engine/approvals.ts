@@ -3,7 +3,7 @@
 // with the answer is not used.
 import type { ModelMessage } from "ai";
 import type { WaitRow } from "../journal/journal.ts";
-import type { RunLog } from "../log/run-log.ts";
+import { findHead, type RunLog } from "../log/run-log.ts";
 import { inputDigest } from "../model/ledger.ts";
 import { answerApproval, invalidApproval } from "../operations/approve.ts";
 import type { LiveRun } from "./live-run.ts";
@@ -54,9 +54,21 @@ export function claimedApprovals(messages: readonly ModelMessage[] | undefined):
     });
 }
 
-/** Records answers that match the requests of their run. Throws RUN_APPROVAL_INVALID for one that does not. */
-export async function acceptApprovals(log: RunLog, claimed: readonly ClaimedApproval[]): Promise<string> {
-  const [{ runId }] = claimed as [ClaimedApproval];
+/**
+ * Records answers that match the requests of their run, which has to be one of this agent and, if the call names a caller, of that
+ * caller. Throws RUN_APPROVAL_INVALID for one that does not.
+ */
+export async function acceptApprovals(
+  log: RunLog,
+  claimed: readonly ClaimedApproval[],
+  { agentId, caller }: { readonly agentId: string; readonly caller: string | undefined },
+): Promise<string> {
+  const [{ runId, approvalId: first }] = claimed as [ClaimedApproval];
+  const head = await findHead(log, runId);
+  if (head !== undefined && head.agentId !== agentId)
+    throw invalidApproval(first, "its run belongs to another agent");
+  if (head !== undefined && caller !== undefined && head.caller !== caller)
+    throw invalidApproval(first, "its run belongs to another caller");
   const waits = new Map((await log.journal.readWaits(runId)).map((wait) => [wait.id, wait]));
   for (const claim of claimed) {
     const wait = waits.get(claim.approvalId);

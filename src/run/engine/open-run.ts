@@ -68,7 +68,11 @@ export async function openRun(
   const { prompt, messages } = call;
   const history = (messages ?? (Array.isArray(prompt) ? prompt : undefined)) as ModelMessage[] | undefined;
   const claimed = claimedApprovals(history);
-  if (claimed.length > 0) return continueKnown(log, kind, await acceptApprovals(log, claimed));
+  if (claimed.length > 0) {
+    const { agentId } = kind;
+    const { caller } = parameters;
+    return continueKnown(log, kind, await acceptApprovals(log, claimed, { agentId, caller }));
+  }
   const input = storedInput(mode, call);
   const given = parameters.runId ?? child?.id;
   const runId = given ?? newRunId(log);
@@ -77,6 +81,7 @@ export async function openRun(
     throw invalidRunId(runId);
   }
   const known = given === undefined ? undefined : await loadRun(log, runId);
+  refuseCaller(known, parameters.caller);
   if (known !== undefined) return continueCalled(log, kind, known, input, child);
   if (history === undefined && prompt === undefined) {
     throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {
@@ -94,6 +99,7 @@ export async function openRun(
     // Another call has started it at the same time, or the id was used by a run that is gone.
     const taken = isTaken(error) ? await loadRun(log, runId) : undefined;
     if (taken === undefined) throw error;
+    refuseCaller(taken, parameters.caller);
     return continueCalled(log, kind, taken, input, child);
   }
   return continueKnown(log, kind, runId);
@@ -105,6 +111,14 @@ async function isKnown(log: RunLog, runId: unknown): Promise<boolean> {
 
 function isTaken(error: unknown): boolean {
   return error instanceof LazarusError && error.code === "RUN_ID_TAKEN";
+}
+
+/** A call that names a caller does not get the run of another one. */
+function refuseCaller(known: LoadedRun | undefined, caller: string | undefined): void {
+  if (known === undefined || caller === undefined || known.head.caller === caller) return;
+  throw new LazarusError("RUN_ID_TAKEN", `run ${known.head.id} belongs to another caller`, {
+    hint: "choose another run id",
+  });
 }
 
 /** Continues the run that a call names, if it has the same input. */

@@ -49,6 +49,12 @@ test("a cycle is refused", () => {
   expect(() => encodeValue(value)).toThrow("value.self is a cycle");
 });
 
+test("a value is refused before it exhausts the stack", () => {
+  const nested = (depth: number) => JSON.parse("[".repeat(depth) + "]".repeat(depth));
+  expect(JSON.stringify(roundTrip(nested(1000)))).toBe(JSON.stringify(nested(1000)));
+  expect(() => encodeValue(nested(100_000))).toThrow("value is nested more than 1000 levels deep");
+});
+
 test("any plain value survives", () => {
   const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true });
   fc.assert(

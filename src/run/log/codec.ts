@@ -4,6 +4,8 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { Json } from "../model/types.ts";
 
 const TAG = "$";
+/** Deeper values exhaust the stack of whatever reads them. */
+const MAX_DEPTH = 1000;
 
 /** Encodes a value. Throws RUN_NOT_STORABLE, naming the path of what cannot be stored. */
 export function encodeValue(value: unknown, path = "value"): Json {
@@ -56,6 +58,7 @@ function encode(value: unknown, place: Place): Json {
 
 function encodeObject(value: object, place: Place): Json {
   if (place.parents.includes(value)) throw notStorable(place, "a cycle");
+  if (place.parents.length >= MAX_DEPTH) throw tooDeep(place);
   place.parents.push(value);
   const json = encodeParts(value, place);
   place.parents.pop();
@@ -147,6 +150,14 @@ function numberText(value: number): string {
 
 function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+}
+
+function tooDeep({ names }: Place): LazarusError {
+  return new LazarusError(
+    "RUN_NOT_STORABLE",
+    `${names[0]} is nested more than ${MAX_DEPTH} levels deep, which a durable run cannot store`,
+    { hint: "pass flatter data", details: { path: String(names[0]) } },
+  );
 }
 
 function notStorable({ names }: Place, what: string): LazarusError {

@@ -26,7 +26,7 @@ export interface CancelledRun {
 
 /** The run and its descendants that had not ended; empty when it had. Waits up to `waitMs` for owners to end theirs. */
 export async function cancelRun(log: RunLog, runId: string, waitMs = 0): Promise<CancelledRun[]> {
-  const asked = await requestCancel(log, runId);
+  const asked = await requestCancel(log, runId, new Set());
   for (const id of asked) await endUnowned(log, id);
   const cancelled: CancelledRun[] = [];
   const untilMs = log.machine.clock.monotonicMs() + waitMs;
@@ -34,12 +34,14 @@ export async function cancelRun(log: RunLog, runId: string, waitMs = 0): Promise
   return cancelled;
 }
 
-/** Parents first, so that none of them starts another child. */
-async function requestCancel(log: RunLog, runId: string): Promise<string[]> {
+/** Parents first, so that none of them starts another child. In a damaged store, a run may be its own descendant. */
+async function requestCancel(log: RunLog, runId: string, seen: Set<string>): Promise<string[]> {
+  if (seen.has(runId)) return [];
+  seen.add(runId);
   const isOpen = await log.journal.requestCancel(runId, timeOf(log));
   const asked = isOpen ? [runId] : [];
   for (const { id } of await log.journal.list({ parentRunId: runId }))
-    asked.push(...(await requestCancel(log, id)));
+    asked.push(...(await requestCancel(log, id, seen)));
   return asked;
 }
 

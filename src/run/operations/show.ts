@@ -89,12 +89,17 @@ interface Call {
   readonly input?: unknown;
 }
 
-async function total(log: RunLog, run: RunSummary): Promise<RunSummary["usage"]> {
-  let { inputTokens, outputTokens } = run.usage;
-  for (const { id, inputTokens: own, outputTokens: out } of await log.journal.list({
-    parentRunId: run.runId,
-  })) {
-    const below = await total(log, { ...run, runId: id, usage: { inputTokens: own, outputTokens: out } });
+/** Of a run and its descendants. In a damaged store, a run may be its own descendant. */
+async function total(
+  log: RunLog,
+  { runId, usage }: Pick<RunSummary, "runId" | "usage">,
+  seen = new Set([runId]),
+): Promise<RunSummary["usage"]> {
+  let { inputTokens, outputTokens } = usage;
+  for (const { id, ...own } of await log.journal.list({ parentRunId: runId })) {
+    if (seen.has(id)) continue;
+    seen.add(id);
+    const below = await total(log, { runId: id, usage: own }, seen);
     inputTokens += below.inputTokens;
     outputTokens += below.outputTokens;
   }

@@ -13,6 +13,7 @@ import { call, script } from "./models.ts";
 import { processesOf } from "./processes.ts";
 
 interface Options {
+  readonly id?: string;
   readonly approvalMs?: number;
   readonly machine?: typeof systemMachine;
   readonly journal?: ReturnType<typeof createMemoryJournal>;
@@ -20,6 +21,7 @@ interface Options {
 }
 
 function payer({
+  id = "payer",
   approvalMs,
   machine = systemMachine,
   journal = createMemoryJournal(),
@@ -37,7 +39,7 @@ function payer({
     }),
   };
   const agent = new ToolLoopAgent({
-    ...{ id: "payer", model, tools, stopWhen: isStepCount(9) },
+    ...{ id, model, tools, stopWhen: isStepCount(9) },
     toolApproval: policy ?? { pay: "user-approval" },
   } as ConstructorParameters<typeof ToolLoopAgent<never, typeof tools>>[0]);
   const store = { log: createRunLog(journal, { machine }) };
@@ -49,8 +51,12 @@ function payer({
   return { agent: durableAgent, plain: agent, paid, store, status, journal, model };
 }
 
-async function asked(agent: ReturnType<typeof payer>["agent"], runId = "r1") {
-  const result = await agent.generate({ prompt: "pay bob", runId });
+async function asked(agent: ReturnType<typeof payer>["agent"], runId = "r1", caller?: string) {
+  const result = await agent.generate({
+    prompt: "pay bob",
+    runId,
+    ...(caller === undefined ? {} : { caller }),
+  });
   const request = result.content.find((part) => part.type === "tool-approval-request")!;
   const history: ModelMessage[] = [{ role: "user", content: "pay bob" }, ...result.responseMessages];
   return { result, approvalId: request.approvalId, history };
@@ -140,6 +146,27 @@ describe("an approval asked for by the agent", () => {
     },
   );
 
+  test("an answer in a history counts only for a run of the same agent and caller", async () => {
+    const { agent, paid, status, journal } = payer();
+    const { approvalId, history } = await asked(agent, "r1", "ann");
+    const messages = [...history, answer(approvalId)];
+    const refused = { code: "RUN_APPROVAL_INVALID" };
+    await expect(agent.generate({ messages, caller: "bob" })).rejects.toMatchObject(refused);
+    await expect(payer({ id: "other", journal }).agent.generate({ messages })).rejects.toMatchObject(refused);
+    expect([await agent.recover(), await status("r1"), paid]).toEqual([[], "waiting", []]);
+    expect((await agent.generate({ messages, caller: "ann" })).text).toBe("paid");
+  });
+  test("a call that names a caller does not get the run of another one", async () => {
+    const { agent } = payer();
+    await asked(agent, "r1", "ann");
+    const taken = { code: "RUN_ID_TAKEN" };
+    await expect(agent.generate({ prompt: "pay bob", runId: "r1", caller: "bob" })).rejects.toMatchObject(
+      taken,
+    );
+    await expect(agent.stream({ runId: "r1", caller: "bob" } as never)).rejects.toMatchObject(taken);
+    const { runId } = await agent.generate({ prompt: "pay bob", runId: "r1", caller: "ann" });
+    expect(runId).toBe("r1");
+  });
   test("an approval that is not answered in time is denied", async () => {
     const clock = createSimulatedClock();
     const { agent, paid, status } = payer({ approvalMs: 1000, machine: { ...systemMachine, clock } });
