@@ -1,19 +1,20 @@
 // The worker thread of a capture. All logic is in task.ts.
 import { posixSupport } from "../../platform/posix.ts";
 import { serveTasks } from "../../platform/worker-pool.ts";
-import type { CaptureTask, TaskResult } from "../model/capture-item.ts";
+import type { CaptureTask } from "../model/capture-item.ts";
 import { runTask } from "./task.ts";
+import { encodeReply, type TaskReply } from "./task-reply.ts";
 
 // Takes 80 ms: load it before the first task arrives.
 posixSupport();
 
 serveTasks("capturing", (task: CaptureTask, memory) => {
-  const result = runTask(task, memory);
-  return { result, transfer: ownBuffers(result) };
+  const result = encodeReply(runTask(task, memory), task);
+  return { result, transfer: [result.numbers.buffer, ...ownBuffers(result)] };
 });
 
 /** The buffers outside the shared memory, which are moved; small ones are slices of Node's own pool and are copied. */
-function ownBuffers({ member }: TaskResult): ArrayBuffer[] {
+function ownBuffers({ member }: TaskReply): ArrayBuffer[] {
   const parts = member === undefined ? [] : [member.raw, member.stored];
   return parts
     .map(({ buffer }) => buffer)

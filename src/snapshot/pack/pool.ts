@@ -4,6 +4,7 @@ import { createWorkerPool } from "../../platform/worker-pool.ts";
 import type { CapturedItem, CaptureItem, CaptureTask, Packed, TaskResult } from "../model/capture-item.ts";
 import type { TreeRoot } from "../model/cell-tree.ts";
 import { runTask } from "./task.ts";
+import { decodeReply, type TaskReply } from "./task-reply.ts";
 
 /** Starting workers takes about 30 ms, in which one thread packs this much. */
 const INLINE_BYTES = 8 << 20;
@@ -26,7 +27,7 @@ export interface CapturePool extends AsyncDisposable {
 }
 
 export function createCapturePool(): CapturePool {
-  const workers = createWorkerPool<CaptureTask, TaskResult>({
+  const workers = createWorkerPool<CaptureTask, TaskReply>({
     module: "capture-worker",
     from: import.meta.url,
     depth: DEPTH,
@@ -41,7 +42,8 @@ export function createCapturePool(): CapturePool {
       if (isMuch(totalBytes)) workers.start();
     },
     async run(tasks, totalBytes, take) {
-      if (isMuch(totalBytes) && tasks.length > INLINE_TASKS) return workers.run(tasks, take);
+      if (isMuch(totalBytes) && tasks.length > INLINE_TASKS)
+        return workers.run(tasks, (reply, index) => take(decodeReply(reply, tasks[index]!), index));
       for (const [index, task] of tasks.entries()) take(runTask(task), index);
     },
     [Symbol.asyncDispose]: () => workers[Symbol.asyncDispose](),

@@ -61,28 +61,18 @@ export function planSmallFiles(
     tasks: groups.map((items) => {
       return { kind: "pack", codec, root, items, sizeHint: totalBytesOf(items) };
     }),
-    take(result, index) {
+    take(result) {
       missed.push(...result.missed);
       if (result.member === undefined) return;
       const start = writer.rawLength;
       const { raw, stored } = result.member;
       writer.append(stored, raw, result.captured.length);
-      reusePaths(result.captured, groups[index]!);
       writer.enter(result.captured.map((item) => locate(item, start)));
       for (const item of result.captured) captured.set(item.entry.path, item);
       onBytes(raw.length);
     },
     packed: { captured, missed },
   };
-}
-
-/** A path that came from a worker is a copy: 15 MB for 130,000 of them. */
-function reusePaths(captured: readonly CapturedItem[], items: readonly CaptureItem[]): void {
-  let next = 0;
-  for (const { entry } of captured) {
-    while (items[next]!.path !== entry.path) next += 1;
-    (entry as { path: string }).path = items[next]!.path;
-  }
 }
 
 /** The table entry of an item, located in the layer's raw stream. Completed in place: copies of 100,000 add up. */
