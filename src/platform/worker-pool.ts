@@ -1,5 +1,5 @@
-// Runs a list of tasks on worker threads and delivers the results in task order. The number of tasks in flight is
-// bounded, and with it the memory held by results that wait for their turn. The first failure ends the run.
+// Runs tasks on worker threads and delivers the results in task order. The number of tasks in flight is bounded, and with it
+// the memory held by results that wait for their turn. The first failure ends the run.
 import { availableParallelism } from "node:os";
 import { type MessagePort, parentPort, type Worker, type WorkerOptions } from "node:worker_threads";
 import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
@@ -27,9 +27,12 @@ export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "t
 export interface WorkerPool<Task, Result> extends AsyncDisposable {
   /** Starts the workers before there is a task for them. */
   start(): void;
-  /** Calls `take` with each result, in task order. One run at a time; after a failure the pool is unusable. */
+  /**
+   * Calls `take` with each result, in task order. Each task is taken from the iterator when a worker has a place for it, so that
+   * the caller can prepare one while earlier ones run. One run at a time; after a failure the pool is unusable.
+   */
   run(
-    tasks: readonly Task[],
+    tasks: Iterable<Task>,
     take: (result: Result, index: number) => void,
     signal?: AbortSignal,
   ): Promise<void>;
@@ -102,22 +105,25 @@ interface Started extends Pick<WorkerPoolOptions, "module" | "depth"> {
 
 async function runOn<Task, Result>(
   { module, depth, workers, memory }: Started,
-  tasks: readonly Task[],
+  tasks: Iterable<Task>,
   take: (result: Result, index: number) => void,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const queued = new Map(workers.map((worker) => [worker, 0]));
   const waiting = new Map<number, Result>();
+  const iterator = tasks[Symbol.iterator]();
+  let next = iterator.next();
   let sent = 0;
   let taken = 0;
   const feed = () => {
-    while (sent < tasks.length && sent - taken < workers.length * AHEAD_PER_WORKER) {
-      const [worker, count] = [...queued].reduce((least, next) => (next[1] < least[1] ? next : least));
+    while (!next.done && sent - taken < workers.length * AHEAD_PER_WORKER) {
+      const [worker, count] = [...queued].reduce((least, each) => (each[1] < least[1] ? each : least));
       if (count >= depth) return;
       queued.set(worker, count + 1);
-      worker.postMessage({ index: sent, task: tasks[sent], memory: memory[sent % memory.length] });
+      worker.postMessage({ index: sent, task: next.value, memory: memory[sent % memory.length] });
       sent += 1;
+      next = iterator.next();
     }
   };
   const onReply = (worker: Worker, { index, result, failure }: Reply<Result>) => {
@@ -127,12 +133,12 @@ async function runOn<Task, Result>(
     // The worker gets its next task before the results are taken, which may be slow.
     feed();
     for (; waiting.has(taken); taken += 1) {
-      const next = waiting.get(taken)!;
+      const ready = waiting.get(taken)!;
       waiting.delete(taken);
-      take(next, taken);
+      take(ready, taken);
     }
     feed();
-    if (taken === tasks.length) resolve();
+    if (next.done && taken === sent) resolve();
   };
   const cleanups: (() => void)[] = [];
   const listen = <T>(worker: Worker, event: string, listener: (value: T) => void) => {
@@ -153,11 +159,11 @@ async function runOn<Task, Result>(
   const interrupt = () => reject(new LazarusError("INTERRUPTED", "interrupted by a signal"));
   signal?.addEventListener("abort", interrupt, { once: true });
   cleanups.push(() => signal?.removeEventListener("abort", interrupt));
-  if (signal?.aborted) interrupt();
-  else if (workers.some(({ threadId }) => threadId < 0)) reject(new Error(`${module} exited between runs`));
-  else if (tasks.length === 0) resolve();
-  else feed();
   try {
+    if (signal?.aborted) interrupt();
+    else if (workers.some(({ threadId }) => threadId < 0)) reject(new Error(`${module} exited between runs`));
+    else if (next.done) resolve();
+    else feed();
     await promise;
   } finally {
     for (const cleanup of cleanups) cleanup();

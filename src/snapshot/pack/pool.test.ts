@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createWorkerPool } from "../../platform/worker-pool.ts";
 import type { CaptureTask, TaskResult } from "../model/capture-item.ts";
 import { createCapturePool } from "./pool.ts";
 
@@ -77,4 +78,43 @@ test("a failure while taking a result ends the run", async () => {
     if (index === 5) throw new Error("the disk is full");
   });
   await expect(failing).rejects.toThrow("the disk is full");
+});
+
+test("a task is only asked for when a worker has a place for it", async () => {
+  await using workers = createWorkerPool<CaptureTask, unknown>({
+    module: "capture-worker",
+    from: new URL("pool.ts", import.meta.url).href,
+    workers: 2,
+    depth: 3,
+    youngGenerationMb: 4,
+  });
+  let asked = 0;
+  let taken = 0;
+  let mostAhead = 0;
+  function* tasks(): Generator<CaptureTask> {
+    for (; asked < 200; asked += 1) yield { kind: "hash", codec: "gzip", root, items: [] };
+  }
+  await workers.run(tasks(), () => {
+    mostAhead = Math.max(mostAhead, asked - taken);
+    taken += 1;
+  });
+  expect(taken).toBe(200);
+  expect(mostAhead).toBeLessThanOrEqual(12);
+});
+
+test("a failure while a task is asked for ends the run", async () => {
+  await using workers = createWorkerPool<CaptureTask, unknown>({
+    module: "capture-worker",
+    from: new URL("pool.ts", import.meta.url).href,
+    workers: 1,
+    depth: 1,
+    youngGenerationMb: 4,
+  });
+  for (const after of [0, 1, 30]) {
+    function* tasks(): Generator<CaptureTask> {
+      for (let n = 0; n < after; n += 1) yield { kind: "hash", codec: "gzip", root, items: [] };
+      throw new Error("no space for its directory");
+    }
+    await expect(workers.run(tasks(), () => {})).rejects.toThrow("no space for its directory");
+  }
 });

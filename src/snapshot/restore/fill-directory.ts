@@ -1,5 +1,5 @@
-// Fills an empty directory with a checkpoint or part of it: directories first, then files on all cores in the order in
-// which their bytes are stored, then links, and directory times last. A killed restore can be repeated: a marker in the
+// Fills an empty directory with a checkpoint or part of it: files on all cores in the order in which their bytes are stored,
+// each batch after its directories, then links, and directory times last. A killed restore can be repeated: a marker in the
 // directory names the checkpoint it was being filled with.
 import {
   existsSync,
@@ -18,7 +18,7 @@ import { removeTree } from "../../platform/remove-tree.ts";
 import type { Progress } from "../mission-context.ts";
 import { type Entry, type Flaw, storedLength } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
-import { isTooLong, systemPath } from "../model/path-bytes.ts";
+import { isTooLong, parentPath, systemPath } from "../model/path-bytes.ts";
 import type { FileToMake } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
 import { detectCapabilities, finishDirectory, makeSpecial, setMetadata } from "./make-path.ts";
@@ -116,24 +116,22 @@ async function fill(source: Source, options: FillOptions, resumed: boolean): Pro
     return tree.at(path);
   };
   crashPoint("snapshot.restore.to-marked");
-  for (const { path } of directories) if (path !== ".") makeDirectoryAt(tree.at(path), resumed);
-  crashPoint("snapshot.restore.to-directories-made");
+  const makeDirectory = directoryMaker(tree, directories, resumed);
   let bytes = 0;
   const total = files.reduce((sum, { entry }) => sum + storedLength(entry), 0);
-  const onDone = (_: number, more: number) => {
+  const onDone = (more: number) => {
     bytes += more;
     options.onProgress({ phase: "restoring", done: bytes, total, unit: "bytes" });
   };
-  flaws.push(
-    ...(await makeAllFiles(
-      { root: directory, replace: resumed },
-      files,
-      source.layers,
-      onDone,
-      options.signal,
-    )),
-  );
+  const onNext = (batch: readonly FileToMake[]) => {
+    for (const { path } of batch) makeDirectory(parentPath(path));
+  };
+  const events = { onNext, onDone, signal: options.signal };
+  const task = { root: directory, replace: resumed };
+  flaws.push(...(await makeAllFiles(task, files, source.layers, events)));
   crashPoint("snapshot.restore.to-files-made");
+  for (const { path } of directories) makeDirectory(path);
+  crashPoint("snapshot.restore.to-directories-made");
   for (const { entry, leader } of links)
     linkSync(systemPath(tree.at(leader)), systemPath(cleared(entry.path)));
   for (const entry of specials) makeSpecial(cleared(entry.path), entry, capabilities, flaws);
@@ -185,6 +183,22 @@ function groupByKind({ listing }: Source, { scope, directory }: FillOptions, fla
   }
   directories.sort((a, b) => (a.path === "." ? -1 : b.path === "." ? 1 : a.path < b.path ? -1 : 1));
   return { directories, files, links, specials };
+}
+
+/** Makes a directory of the checkpoint and those above it, each once: while earlier files are made, not before all of them. */
+function directoryMaker(
+  tree: OpenTree,
+  directories: readonly Entry[],
+  resumed: boolean,
+): (path: string) => void {
+  const missing = new Set(directories.map(({ path }) => path));
+  missing.delete(".");
+  const make = (path: string) => {
+    if (!missing.delete(path)) return;
+    make(parentPath(path));
+    makeDirectoryAt(tree.at(path), resumed);
+  };
+  return make;
 }
 
 function makeDirectoryAt(path: string, resumed: boolean): void {

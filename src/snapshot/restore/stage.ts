@@ -80,12 +80,12 @@ async function stageFiles(
     total += storedLength(entry);
   }
   let done = 0;
-  const onDone = (_: number, bytes: number) => {
+  const onDone = (bytes: number) => {
     done += bytes;
     context.onProgress({ phase: "staging", done, total, unit: "bytes" });
   };
   const flaws: Flaw[] = [];
   for (const [root, wanted] of files)
-    flaws.push(...(await makeAllFiles({ root, replace: false }, wanted, source.layers, onDone, signal)));
+    flaws.push(...(await makeAllFiles({ root, replace: false }, wanted, source.layers, { onDone, signal })));
   return flaws;
 }
