@@ -69,11 +69,6 @@ export function createPitPort(pitContext: PitContext, live?: LiveCheckpoints): P
     events: (page) => registry().events(page),
     async act(mission, action, request) {
       const { dry_run: dryRun = false, without_checkpoint: withoutCheckpoint = false } = request;
-      if (dryRun && action !== "revive") {
-        throw new LazarusError("BODY_INVALID", `dry_run is only supported by revive, not by ${action}`, {
-          hint: "remove dry_run",
-        });
-      }
       switch (action) {
         case "stop":
           return describeStop(await stopMission(pitContext, mission));

@@ -6,7 +6,7 @@ import type { MissionView } from "../pit/view.ts";
 import type { IndexedCheckpoint } from "../registry/checkpoints.ts";
 import type { Event } from "../registry/registry.ts";
 import type { RunLog } from "../run/log/run-log.ts";
-import type { actionRequest, heartbeatAnswer, heartbeatRequest } from "./schemas.ts";
+import type { actionRequests, heartbeatAnswer, heartbeatRequest } from "./schemas.ts";
 
 export const MISSION_ACTIONS = ["stop", "pause", "rest", "revive", "checkpoint", "restore"] as const;
 export type MissionAction = (typeof MISSION_ACTIONS)[number];
@@ -14,7 +14,10 @@ export type MissionAction = (typeof MISSION_ACTIONS)[number];
 /** The bodies of requests and responses, as `schemas.ts` checks them. */
 export type HeartbeatRequest = z.infer<typeof heartbeatRequest>;
 export type HeartbeatAnswer = z.infer<typeof heartbeatAnswer>;
-export type ActionRequest = z.infer<typeof actionRequest>;
+type Requests = typeof actionRequests;
+export type ActionRequest = z.infer<Requests["checkpoint"]> &
+  z.infer<Requests["revive"]> &
+  z.infer<Requests["restore"]>;
 
 export interface EventPage {
   readonly mission?: string | undefined;

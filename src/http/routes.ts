@@ -4,7 +4,7 @@ import { parseMissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { check, parseBody } from "./body.ts";
 import { streamEvents } from "./event-stream.ts";
-import { MISSION_ACTIONS } from "./port.ts";
+import { type ActionRequest, MISSION_ACTIONS } from "./port.ts";
 import { BODY_BYTES, type Call, JSON_TYPE, json, missionOf, type Route } from "./route.ts";
 import { RUN_ROUTES } from "./run-routes.ts";
 import * as shapes from "./schemas.ts";
@@ -125,7 +125,7 @@ export const ROUTES: readonly Route[] = [
         restore: "restore the cell; refused under a live agent unless stop is true",
       }[action],
       scope: "operate",
-      body: shapes.actionRequest,
+      body: shapes.actionRequests[action],
       bodyLimitBytes: BODY_BYTES,
       answer: { type: JSON_TYPE, schema: shapes.actionAnswer },
       errors: [
@@ -147,7 +147,8 @@ export const ROUTES: readonly Route[] = [
       ],
       async handle(call) {
         const mission = missionOf(call);
-        const result = await call.pit.act(mission, action, parseBody(call.body, shapes.actionRequest));
+        const request: ActionRequest = parseBody<object>(call.body, shapes.actionRequests[action]);
+        const result = await call.pit.act(mission, action, request);
         return json({ mission_id: mission, action, ...result });
       },
     }),
@@ -188,15 +189,22 @@ export const ROUTES: readonly Route[] = [
   },
 ];
 
+/** The newest event of the log; 0 when there is none. */
+function newestSeq({ pit }: Call): number {
+  return pit.events({ last: 1 }).at(-1)?.seq ?? 0;
+}
+
 function openStream(call: Call): Response {
   const query = check(call.query, shapes.streamQuery, "the query");
   const given = call.headers.get("last-event-id");
   const after =
     given === null ? query.after : check({ after: given }, shapes.streamQuery, "Last-Event-ID").after;
+  const newest = newestSeq(call);
   const stream = streamEvents({
     source: call.pit,
     clock: call.clock,
-    afterSeq: after ?? call.pit.events({ last: 1 }).at(-1)?.seq ?? 0,
+    // A number from before the log was rebuilt: every event of the new log is new to this client.
+    afterSeq: after === undefined ? newest : after > newest ? 0 : after,
     mission: query.mission === undefined ? undefined : parseMissionId(query.mission),
     signal: call.signal,
     onDropped: () => call.hangUp(),

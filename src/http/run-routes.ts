@@ -21,6 +21,7 @@ import { wakeRun } from "../run/operations/wake.ts";
 import { check, parseBody } from "./body.ts";
 import { BODY_BYTES, type Call, JSON_TYPE, json, missionOf, type Route } from "./route.ts";
 import * as shapes from "./run-schemas.ts";
+import { noRequest } from "./schemas.ts";
 
 const DAY_MS = 86_400_000;
 const DEFAULT_RUNS = 100;
@@ -142,7 +143,7 @@ export const RUN_ROUTES: readonly Route[] = [
   action({
     path: `${RUNS}/{run}/wake`,
     summary: "end the sleep or wait of a run now",
-    body: shapes.noRequest,
+    body: noRequest,
     errors: ["RUN_APPROVAL_INVALID"],
     async work(log, _, call) {
       const waits = await wakeRun(log, runOf(call));
@@ -170,7 +171,7 @@ export const RUN_ROUTES: readonly Route[] = [
   action({
     path: `${RUNS}/{run}/retry`,
     summary: "allow a run that kept crashing to continue",
-    body: shapes.noRequest,
+    body: noRequest,
     work: async (log, _, call) => ({ run_id: runOf(call), deaths: await retryRun(log, runOf(call)) }),
   }),
   action({

@@ -65,19 +65,19 @@ export const runsQuery = z.object({
 
 export const approveRequest = named(
   "RunApproveRequest",
-  z.object({ request: text(300).optional(), approved: z.boolean(), reason: text(2000).optional() }),
+  z.strictObject({ request: text(300).optional(), approved: z.boolean(), reason: text(2000).optional() }),
 );
 export const sendRequest = named(
   "RunSendRequest",
-  z.object({ message: z.unknown(), name: text(200).optional(), id: text(200).optional() }),
+  z.strictObject({ message: z.unknown(), name: text(200).optional(), id: text(200).optional() }),
 );
 export const cancelRequest = named(
   "RunCancelRequest",
-  z.object({ wait_ms: z.int().min(0).max(30_000).optional() }),
+  z.strictObject({ wait_ms: z.int().min(0).max(30_000).optional() }),
 );
 export const resolveRequest = named(
   "RunResolveRequest",
-  z.object({
+  z.strictObject({
     effect: text(300),
     outcome: z.enum(["done", "retry", "fail"]),
     output: z.unknown().optional(),
@@ -86,21 +86,20 @@ export const resolveRequest = named(
 );
 export const forkRequest = named(
   "RunForkRequest",
-  z.object({ at: z.int().min(0), id: text(128).optional(), agent: text(200).optional() }),
+  z.strictObject({ at: z.int().min(0), id: text(128).optional(), agent: text(200).optional() }),
 );
 export const rerunRequest = named(
   "RunRerunRequest",
-  z.object({ id: text(128).optional(), agent: text(200).optional() }),
+  z.strictObject({ id: text(128).optional(), agent: text(200).optional() }),
 );
 export const pruneRequest = named(
   "RunPruneRequest",
-  z.object({
+  z.strictObject({
     days: z.number().min(0),
     keep: z.int().min(0).optional(),
     statuses: z.array(z.enum(["completed", "failed", "cancelled", "timeout", "killed"])).optional(),
   }),
 );
-export const noRequest = named("Empty", z.object({}));
 
 const rate = z.object({ amount: z.number().positive(), perMs: z.number().positive() });
 const limit = z.int().min(0).optional();

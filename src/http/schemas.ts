@@ -146,35 +146,61 @@ export const heartbeatAnswer = named(
   }),
 );
 
-export const actionRequest = named(
-  "ActionRequest",
+/** Unknown fields are ignored: a newer `lazarus checkpoint` may send more to an older pit. */
+const checkpointRequest = named(
+  "CheckpointRequest",
   z.object({
-    /** For `revive`: report the decision without acting. */
-    dry_run: z.boolean().optional(),
-    /** For `checkpoint`: a note stored with it. */
+    /** A note stored with it. */
     message: plainText(500).nullable().optional(),
-    /** For `checkpoint`: why it is taken; default manual. */
+    /** Why it is taken; default manual. */
     reason: z.enum(COMMAND_REASONS).optional(),
-    /** For `checkpoint`: the name of the agent that is stored with it; default: that of the mission's agent. */
+    /** The name of the agent that is stored with it; default: that of the mission's agent. */
     agent: plainText(200).nullable().optional(),
-    /** For `checkpoint`: a live point, if anything changed. */
+    /** A live point, if anything changed. */
     live: z.boolean().optional(),
-    /** For `checkpoint`: refuse unless the pit knows what changed, so that it need not walk the cell. */
+    /** Refuse unless the pit knows what changed, so that it need not walk the cell. */
     only_watched: z.boolean().optional(),
-    /** For `checkpoint`: refuse unless the pit has the same version, configuration and environment (caller.ts). */
+    /** Refuse unless the pit has the same version, configuration and environment (caller.ts). */
     caller: plainText(200).optional(),
-    /** For `revive`: start even if the checkpoint of the last life fails. */
+  }),
+);
+
+/** Strict: a misspelt `dry_run` must not start an agent. */
+const reviveRequest = named(
+  "ReviveRequest",
+  z.strictObject({
+    /** Report the decision without acting. */
+    dry_run: z.boolean().optional(),
+    /** Start even if the checkpoint of the last life fails. */
     without_checkpoint: z.boolean().optional(),
-    /** For `restore`: id, prefix of an id, `latest`, or a time. */
+  }),
+);
+
+/** Strict: a misspelt `checkpoint` must not restore the latest. */
+const restoreRequest = named(
+  "RestoreRequest",
+  z.strictObject({
+    /** Id, prefix of an id, `latest`, or a time. */
     checkpoint: plainText(200).optional(),
-    /** For `restore`: only these paths of the cell. */
+    /** Only these paths of the cell. */
     paths: z.array(plainText(4096)).max(1000).optional(),
-    /** For `restore`: only the files, or only the conversation. */
+    /** Only the files, or only the conversation. */
     part: z.enum(["files", "conversation"]).optional(),
-    /** For `restore`: stop a live agent first and revive it afterwards. */
+    /** Stop a live agent first and revive it afterwards. */
     stop: z.boolean().optional(),
   }),
 );
+
+export const noRequest = named("Empty", z.strictObject({}));
+
+export const actionRequests = {
+  stop: noRequest,
+  pause: noRequest,
+  rest: noRequest,
+  revive: reviveRequest,
+  checkpoint: checkpointRequest,
+  restore: restoreRequest,
+} as const;
 
 export const actionAnswer = named(
   "ActionAnswer",

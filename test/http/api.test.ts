@@ -151,6 +151,30 @@ describe("actions", () => {
     expect(await get("/v1/missions/m1")).toMatchObject({ state: "stopped" });
     expect(await post("/v1/missions/m1/stop", { dry_run: true })).toMatchObject({ status: 400 });
   });
+
+  it("refuses fields that it does not know, so that a typing mistake does not act", async () => {
+    const before = await get("/v1/missions/m2/checkpoints");
+    for (const [action, body] of [
+      ["restore", { chekpoint: "10m" }],
+      ["restore", { checkpoint: "latest", dry_run: true }],
+      ["revive", { dryRun: true }],
+      ["revive", { checkpoint: "latest" }],
+      ["stop", { grace: 0 }],
+      ["runs/prune", { days: 0, status: ["failed"] }],
+      ["runs/r/cancel", { wait: 5 }],
+      ["runs/r/wake", { force: true }],
+    ] as const) {
+      const { status, answer } = await post(`/v1/missions/m2/${action}`, body);
+      expect([action, status]).toEqual([action, 400]);
+      expect(answer).toMatchObject({
+        code: "BODY_INVALID",
+        message: expect.stringMatching(/^the body: .*nrecognized key/),
+      });
+    }
+    expect(await get("/v1/missions/m2/checkpoints")).toEqual(before);
+    // A newer command may send more.
+    expect(await post("/v1/missions/m2/checkpoints", { new_field: 1 })).toMatchObject({ status: 200 });
+  });
 });
 
 describe("metrics", () => {

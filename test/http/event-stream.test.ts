@@ -71,6 +71,14 @@ describe("the stream of events", () => {
     expect(seen).toHaveLength(1);
   });
 
+  it("replays the whole log to a client whose number is from before the log was rebuilt", async () => {
+    append(1);
+    const seen = await listen("/v1/events", { "last-event-id": "99999999" }, (text) =>
+      text.includes('"n":1'),
+    );
+    expect(seen[0]!.seq).toBe(1);
+  });
+
   it("refuses a Last-Event-ID that is not a number", async () => {
     expect((await server.ask("/v1/events", { headers: { "last-event-id": "x" } })).status).toBe(400);
   });

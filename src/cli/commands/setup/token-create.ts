@@ -5,6 +5,8 @@ import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
 import { refuseAgent } from "./refuse-agent.ts";
 
+/** A hundred years. */
+const DAYS_MAX = 36_500;
 const DAY_MS = 24 * 3_600_000;
 
 export const command = defineCommand({
@@ -35,8 +37,10 @@ export const command = defineCommand({
     refuseAgent(context, "create a token");
     const { machine } = context;
     const { scope = "read", mission = null, "expires-days": days } = options;
-    if (days !== undefined && !(days > 0))
-      throw new LazarusError("USAGE", "--expires-days takes a number above 0", { hint: "--expires-days 30" });
+    if (days !== undefined && !(days > 0 && days <= DAYS_MAX))
+      throw new LazarusError("USAGE", `--expires-days takes a number above 0, at most ${DAYS_MAX}`, {
+        hint: `lazarus token create ${args.name} --expires-days 30`,
+      });
     const expiresMs = days === undefined ? null : machine.clock.nowMs() + days * DAY_MS;
     const grant = { scope: scope as Scope, mission: mission === null ? null : context.mission(mission) };
     const wanted = { name: args.name, ...grant, expiresMs };
