@@ -1,18 +1,10 @@
 // Connections to PostgreSQL: a pool that survives a server restart, migrations under an advisory lock, and clear errors.
 // `pg` is an optional peer dependency, loaded only here.
+
 import type { Client, PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "./clock.ts";
 import { LazarusError, messageOf } from "./errors.ts";
-
-/** Schema, pool size and timeouts of a PostgreSQL connection. */
-export interface PostgresOptions {
-  /** Default 10. */
-  readonly maxConnections?: number;
-  /** The schema that holds the tables, created if missing. Default `lazarus`. */
-  readonly schema?: string;
-  /** How long a call waits for an unreachable server. Default one minute. */
-  readonly reconnectMs?: number;
-}
+import type { PostgresOptions } from "./postgres-options.ts";
 
 /** A pool of connections to one schema that reconnects. */
 export interface PostgresPool extends AsyncDisposable {

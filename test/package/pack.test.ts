@@ -1,6 +1,7 @@
 // The package that users install: `npm pack`, unpacked into an empty project next to its dependencies. No network.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -8,6 +9,7 @@ import {
   realpathSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { builtinModules } from "node:module";
 import { tmpdir } from "node:os";
@@ -36,7 +38,11 @@ beforeAll(() => {
   files = readdirSync(installed, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1));
-  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) {
+  const forExamples = ["@langchain/langgraph", "@types/node"];
+  for (const name of [
+    ...Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }),
+    ...forExamples,
+  ]) {
     const place = join(project, "node_modules", name);
     mkdirSync(dirname(place), { recursive: true });
     symlinkSync(join(ROOT, "node_modules", name), place);
@@ -96,5 +102,33 @@ describe("npm pack", () => {
 
   it("runs lazarus --help", () => {
     expect(node(join(installed, "bin", "lazarus.js"), "--help")).toContain("Usage: lazarus <command>");
+  });
+
+  it("has types that a strict TypeScript project accepts, with the example of every entry", () => {
+    cpSync(join(ROOT, "examples", "library"), join(project, "examples"), { recursive: true });
+    const imports = exported
+      .filter((name) => !name.endsWith(".json"))
+      .map((name, n) => `export * as entry${n} from ${JSON.stringify(name)};\n`);
+    writeFileSync(join(project, "examples", "entries.ts"), imports.join(""));
+    writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+    const compilerOptions = {
+      ...{ target: "es2022", lib: ["esnext"], types: ["node"], module: "nodenext", noEmit: true },
+      ...{
+        strict: true,
+        noUncheckedIndexedAccess: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: false,
+      },
+    };
+    writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["examples"] }));
+    const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+    const { stdout } = spawnSync(process.execPath, [tsc, "-p", project, "--pretty", "false"], {
+      cwd: project,
+      encoding: "utf8",
+    });
+    // The types of other packages have errors under these options.
+    const isOurs = (line: string) => /^(?:examples|node_modules\/lazarus)\//.test(line);
+    expect(stdout.split("\n").filter(isOurs)).toEqual([]);
+    expect(stdout).not.toMatch(/^error /m);
   });
 });
