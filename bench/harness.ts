@@ -74,7 +74,7 @@ export async function compete(contest: Contest): Promise<Score> {
     return performance.now() - start;
   };
   for (let round = -WARM_UPS; round < contest.rounds; round += 1) {
-    // Alternate who goes first: the second finds warmer caches.
+    // Alternate the order: the second side finds warmer caches.
     const oursFirst = round % 2 === 0;
     const first = await turn(oursFirst ? contest.ours : contest.peer);
     const second = await turn(oursFirst ? contest.peer : contest.ours);

@@ -57,7 +57,7 @@ async function openPoints(home: string, mission: string, files: number): Promise
   const context = openMission(mission, { home });
   buildSmallFiles(context.cellRoot, files);
   await takeCheckpoint(context, { reason: "baseline" });
-  // Until the last files are no longer too young to trust their stat.
+  // Until the stat of the last files is old enough to be trusted.
   await pause(YOUNG_MS);
   await takeCheckpoint(context, LIVE);
   const edit = createEditor(context.cellRoot, files);

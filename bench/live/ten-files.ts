@@ -1,5 +1,6 @@
-// Ten changed files in a large cell: a capture inside one process from the set of changed paths, as the pit makes it, and
-// `lazarus checkpoint` through the running pit, compared with what others do for every turn and with one walk, in the same rounds.
+// Ten changed files in a large cell: a capture inside one process from the set of changed paths, as in the pit, and
+// `lazarus checkpoint` through the running pit. Both are compared with one walk and with what other tools do after every
+// turn, in the same rounds.
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { openMission } from "../../src/snapshot/open-mission.ts";
@@ -44,7 +45,7 @@ async function inProcess(stage: Stage, files: number, name: string) {
   const edit = createEditor(cell, files);
   const context = openMission(MISSION, { home: stage.home });
   await takeCheckpoint(context, { reason: "baseline" });
-  // The files are no longer too young to trust their stat.
+  // By now the stat of the files is old enough to be trusted.
   await takeCheckpoint(context, LIVE);
   let changed: string[] = [];
   const ours: Runner = {

@@ -24,7 +24,7 @@ export async function measureManyRuns(): Promise<Score[]> {
   const [ours, theirs, plain]: [Figures[], Figures[], Figures[]] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
     plain.push(runSide(["plain-program.mjs"], ""));
-    // Alternate who goes first: the second finds warmer caches.
+    // Alternate the order: the second side finds warmer caches.
     for (const isOurs of round % 2 === 0 ? [true, false] : [false, true]) {
       const connection = await server.createDatabase();
       const program = isOurs ? ["lazarus-program.mjs"] : ["dbos-program.mjs", entry];

@@ -10,15 +10,15 @@ import { VERSION } from "../platform/version.ts";
 import type { CliContext } from "./context.ts";
 
 /** How long to wait until the pit accepts the request, and then for its response. Before it accepts, it does nothing. */
-interface Patience {
+interface Timeouts {
   readonly continueMs: number;
   readonly answerMs: number;
 }
 
 /** After this time the command walks the cell itself; the vault's lock then shows which process holds it. */
-const PATIENT: Patience = { continueMs: 1000, answerMs: 60_000 };
+const FOR_CHECKPOINT: Timeouts = { continueMs: 1000, answerMs: 60_000 };
 /** Short, because the agent waits. */
-const BRIEF: Patience = { continueMs: 300, answerMs: 2000 };
+const FOR_LIVE_POINT: Timeouts = { continueMs: 300, answerMs: 2000 };
 
 export interface CheckpointRequest {
   readonly reason: string;
@@ -34,13 +34,13 @@ export async function askPit(
   const caller = callerKey(context.config, context.surroundings.env);
   const address = readAddress(context);
   if (address?.caller !== caller) return undefined;
-  return await post(address, mission, { ...checkpoint, caller, only_watched: true }, PATIENT);
+  return await post(address, mission, { ...checkpoint, caller, only_watched: true }, FOR_CHECKPOINT);
 }
 
 /** Asks for a live point, and waits a moment for it. */
 export async function askForLivePoint(context: CliContext, mission: MissionId): Promise<void> {
   const address = readAddress(context);
-  if (address?.version === VERSION) await post(address, mission, { live: true }, BRIEF);
+  if (address?.version === VERSION) await post(address, mission, { live: true }, FOR_LIVE_POINT);
 }
 
 interface Address {
@@ -63,7 +63,7 @@ async function post(
   { socketPath, token }: Address,
   mission: MissionId,
   request: JsonObject,
-  { continueMs, answerMs }: Patience,
+  { continueMs, answerMs }: Timeouts,
 ): Promise<JsonObject | undefined> {
   const body = JSON.stringify(request);
   const path = `/v1/missions/${mission}/checkpoints`;

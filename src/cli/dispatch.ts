@@ -72,7 +72,7 @@ async function withMissionHere(
   if (mission === undefined || first?.name !== "mission" || !first.here) return input;
   const isHere = mission === "." || mission.startsWith(".:");
   if (!isHere && others.length === 0) return input;
-  const { isLeftOut, missionAtHere, missionHere } = await import("./here.ts");
+  const { isOmitted, missionAtHere, missionHere } = await import("./here.ts");
   if (isHere) {
     if (missing !== undefined && missionAtHere(context) === undefined)
       throw usage(name, `missing argument: ${missing}`);
@@ -81,7 +81,7 @@ async function withMissionHere(
   // With too many words, no mission was omitted.
   const isFull = others.every((spec) => !spec.variadic && input.args[spec.name as never] !== undefined);
   const isOther = others[0]?.looksLike?.test(mission) ?? true;
-  if (isFull || !isOther || !isLeftOut(context, mission)) return input;
+  if (isFull || !isOther || !isOmitted(context, mission)) return input;
   const line = parseLine(name, command, [".", ...rest]);
   return { ...line.input, args: { ...line.input.args, mission: missionHere(context) } };
 }

@@ -38,10 +38,10 @@ export function missionAtHere({ config, surroundings: { cwd } }: CliContext): Mi
 }
 
 /**
- * Whether a word at the place of the mission is something else, since no mission has that name and the current directory
- * belongs to one: `restore 10m`, `ls src`.
+ * Whether the mission was omitted in front of this word (`restore 10m`, `ls src`): no mission has that name, and the current
+ * directory belongs to one.
  */
-export function isLeftOut(context: CliContext, word: string): boolean {
+export function isOmitted(context: CliContext, word: string): boolean {
   const [name = ""] = word.split(":");
   const isKnown = isMissionId(name) && isKnownMission(context.config.config, name);
   return !isKnown && missionAtHere(context) !== undefined;

@@ -1,6 +1,7 @@
 // Opens a mission's checkpoints for a command, with a progress bar on a terminal. Commands that need an existing mission
 // use `openKnownMission`: an unknown id is an error, not an empty mission, and so is a vault that is missing although
 // the registry lists checkpoints in it.
+
 import { existsSync } from "node:fs";
 import { agentDirectory } from "../cell/fence.ts";
 import { unknownMission } from "../cell/known-missions.ts";
@@ -12,6 +13,7 @@ import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints
 import { openRegistry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import type { CliContext } from "./context.ts";
+import { formatCount } from "./render/format.ts";
 import { createProgressBar } from "./render/progress.ts";
 
 export interface CliMission extends MissionContext, Disposable {
@@ -80,5 +82,5 @@ export function findLost(context: CliContext, { vault, mission }: MissionContext
 
 export function describeLost({ vault }: MissionContext, lost: readonly IndexedCheckpoint[]): string {
   const newest = lost.at(-1)!.id;
-  return `the vault ${vault.root} is missing; the registry lists ${lost.length} checkpoints in it, the newest ${newest}`;
+  return `the vault ${vault.root} is missing; the registry lists ${formatCount(lost.length, "checkpoint")} in it, the newest ${newest}`;
 }

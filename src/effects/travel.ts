@@ -23,7 +23,7 @@ export function readHistoryBytes(file: string): Buffer {
 export function mergeHistory(machine: Machine, file: string, bytes: Buffer, given = 0): number {
   // From an archive, it may be anything.
   const position = Math.min(given, bytes.length);
-  // With a torn end: it is completed when the lines are the same.
+  // Including a torn last line, which is completed if the lines are the same.
   const present = readFrom(file, 0);
   if (present.length < bytes.length && bytes.subarray(0, present.length).equals(present)) {
     append(machine.disk, file, bytes.subarray(present.length));

@@ -157,7 +157,7 @@ export const RUN_ROUTES: readonly Route[] = [
     errors: ["EFFECT_UNKNOWN", "EFFECT_SETTLED"],
     async work(log, { effect, outcome, output, reason }, call) {
       if (!effect.startsWith(`${runOf(call)}.`)) {
-        throw new LazarusError("EFFECT_UNKNOWN", `effect ${effect} is not one of run ${runOf(call)}`, {
+        throw new LazarusError("EFFECT_UNKNOWN", `effect ${effect} does not belong to run ${runOf(call)}`, {
           hint: `lazarus runs show ${runOf(call)}`,
         });
       }

@@ -1,7 +1,9 @@
 // What the effect history says about a mission, for the hand-off and for status. A history that cannot be read is a fact,
 // not a failure: the agent is revived and told so. Read-only.
+
 import { openHistory } from "../effects/history.ts";
 import { doneSince, type EffectNote, unknownEffects } from "../effects/notes.ts";
+import { formatCount } from "../platform/count.ts";
 import type { Machine } from "../platform/machine.ts";
 import { describeError } from "./describe.ts";
 
@@ -16,7 +18,7 @@ export function readEffectFacts(machine: Machine, cellRoot: string): EffectFacts
     const history = openHistory(machine, cellRoot);
     const fold = history.read();
     const { damaged } = fold;
-    const problem = `${damaged} ${damaged === 1 ? "line" : "lines"} of ${history.file} cannot be read`;
+    const problem = `${formatCount(damaged, "line")} of ${history.file} cannot be read`;
     return {
       doneSince: doneSince(fold),
       unknown: unknownEffects(fold),

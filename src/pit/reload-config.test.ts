@@ -33,7 +33,7 @@ describe("the settings of a running pit", () => {
     expect(reload(() => resolve({ snapshot: { exclude: ["tmp"] } }))).toBe(true);
     expect(config.effective.document).toEqual({ snapshot: { exclude: ["tmp"] } });
     expect(reload(() => resolve({ snapshot: { exclude: ["tmp"] } }))).toBe(false);
-    expect(log).toEqual(["the settings were changed and are used from now on"]);
+    expect(log).toEqual(["the settings have changed and are in effect"]);
   });
 
   it("do not change while the file has a wrong value, cannot be read, is gone or not trusted, which is reported once", () => {

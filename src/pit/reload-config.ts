@@ -45,7 +45,7 @@ export function createReloadableConfig(
       return found;
     } catch (error) {
       const reason = describeError(error);
-      if (seen !== reason) log(`the pit keeps its settings from before: ${reason}`);
+      if (seen !== reason) log(`the pit keeps its previous settings: ${reason}`);
       seen = reason;
       return undefined;
     }
@@ -66,7 +66,7 @@ export function createReloadableConfig(
       const isSame = JSON.stringify(found.document) === JSON.stringify(effective.document);
       effective = { ...found, config: initial.config, origins: initial.origins };
       adapters = readAdapters(effective);
-      if (!isSame) log("the settings were changed and are used from now on");
+      if (!isSame) log("the settings have changed and are in effect");
       if (later.length > 0) log(`restart the pit to use the new values of ${later.join(", ")}`);
       for (const listener of listeners) listener();
       return true;

@@ -1,6 +1,6 @@
 // `lazarus/run`: an agent loop that survives its process. Without a store, runs are bounded and kept in memory.
 
-export type { PostgresOptions } from "../platform/postgres-options.ts";
+export type { PostgresOptions } from "../platform/postgres/options.ts";
 export type { CheckedRun } from "./engine/check.ts";
 export {
   type ContinueParameters,

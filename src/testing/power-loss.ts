@@ -14,7 +14,7 @@ import type { Random } from "./seeded-ids.ts";
 /**
  * A tree as it may look after a power loss. Each change without an fsync survives or not by `random`, independently: later
  * changes can survive when earlier ones do not, since POSIX guarantees no order. A rename within one directory is
- * atomic; one across two directories is decided as a whole as long as neither directory has been synced since.
+ * atomic; one across two directories is all or nothing as long as neither directory has been synced since.
  */
 export function afterPowerLoss(root: DirectoryNode, random: Random): DirectoryNode {
   const kept = new Map<object, boolean>();

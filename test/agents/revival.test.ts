@@ -359,7 +359,7 @@ describe("a transcript", () => {
     await book.revive();
     expect((await book.finish()).end?.kind).toBe("departure");
     expect(book.effects()).toEqual(ONCE);
-    expect(book.lastPrompt()).toContain("1 lines of the transcript are damaged");
+    expect(book.lastPrompt()).toContain("1 damaged line of the transcript is missing here");
   });
 
   it.each([

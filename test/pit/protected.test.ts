@@ -102,10 +102,10 @@ describe("a running pit", () => {
     // The pit again acts for commands that read the same file.
     const { caller } = JSON.parse(readFileSync(join(world.home, "run/http.json"), "utf8"));
     configure({ snapshot: { exclude: 7 } });
-    await world.until("the complaint", () => log.includes("keeps its settings from before"));
+    await world.until("the complaint", () => log.includes("keeps its previous settings"));
     writeFileSync(join(directory, "three"), "");
     configure({ snapshot: { exclude: ["/worktree/other"] } });
-    await world.until("a point with the settings from before", () => isSaved("three"));
+    await world.until("a point with the previous settings", () => isSaved("three"));
     expect(isSaved("other/y")).toBe(false);
     expect(JSON.parse(readFileSync(join(world.home, "run/http.json"), "utf8")).caller).toBe(caller);
   });

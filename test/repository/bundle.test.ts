@@ -63,7 +63,7 @@ describe("heartbeat and job beat load", () => {
 
   it("no database, native binding or secret rules", () => {
     const loaded = sourcesOf(closure("main.js"));
-    for (const heavy of ["sqlite", "posix", "postgres", "secrets/find", "worker-pool"]) {
+    for (const heavy of ["sqlite", "posix", "postgres/pool", "secrets/find", "worker-pool"]) {
       expect(loaded).not.toContain(`src/platform/${heavy}.ts`);
     }
   });

@@ -119,7 +119,7 @@ test("cancel, fork, rerun and prune", async () => {
   expect(rerun.exit).toBe(0);
   expect(rerun.err).toContain("r2 already ran r2.1.0 (pay, done)");
   expect(await payer.recover()).toMatchObject([{ runId: "f1", status: "completed" }]);
-  expect((await lazarus("prune", "--days", "0", "--status", "cancelled")).out).toBe("1 runs pruned\n");
+  expect((await lazarus("prune", "--days", "0", "--status", "cancelled")).out).toBe("1 run pruned\n");
   expect(await lazarus("show", "r1")).toMatchObject({ exit: 6 });
   expect((await lazarus("prune", "--days", "0")).out).toBe("2 runs pruned\n");
   expect((await lazarus("show", "r2")).exit).toBe(6);

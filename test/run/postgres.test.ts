@@ -5,7 +5,7 @@ import { jsonSchema } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { openPostgresPool } from "../../src/platform/postgres.ts";
+import { openPostgresPool } from "../../src/platform/postgres/pool.ts";
 import { createExecutor } from "../../src/run/index.ts";
 import { openPostgresJournal } from "../../src/run/journal/postgres.ts";
 import { RUN_TABLES } from "../../src/run/journal/postgres-migrations.ts";

@@ -24,7 +24,7 @@ export interface Profile {
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   "when only stat shows what changed": { size: 60, rounds: 4, editsPerRound: 25, lab: { aheadMs: OLD_MS } },
-  "when every file is too young to trust its stat": {
+  "when the stat of every file is too recent to be trusted": {
     size: 40,
     rounds: 4,
     editsPerRound: 15,

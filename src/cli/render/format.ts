@@ -1,5 +1,6 @@
 // Formats times, sizes and counts for people.
 
+export { formatCount } from "../../platform/count.ts";
 export { formatDuration } from "../../platform/duration.ts";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
@@ -13,11 +14,6 @@ export function formatBytes(bytes: number): string {
     unit += 1;
   }
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
-}
-
-/** 1, "checkpoint" → "1 checkpoint"; 2 → "2 checkpoints". */
-export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count} ${count === 1 ? noun : plural}`;
 }
 
 /** UTC to the second: "2026-11-15 23:53:01Z". */

@@ -2,7 +2,9 @@
 // durable, in the record and then in the mission's effect history → run the command → make "ended" durable, in the history
 // and then in the record. A crash between the two leaves an unknown outcome, which is reported and never retried
 // automatically (INV-5).
+
 import { existsSync, rmSync } from "node:fs";
+import { formatCount } from "../../platform/count.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
@@ -122,8 +124,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   crashPoint("flow.once.end-recorded");
   rmSync(paths.pidFile(attempt), { force: true });
   const count = stdout.count + stderr.count;
-  const remarks =
-    count > 0 ? [`redacted ${count} ${count === 1 ? "secret" : "secrets"} in the recorded output`] : [];
+  const remarks = count > 0 ? [`redacted ${formatCount(count, "secret")} in the recorded output`] : [];
   return { outcome: "ran", ...ended, attempt, recordFile: paths.record, remarks };
 }
 

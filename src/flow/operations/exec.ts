@@ -130,7 +130,7 @@ async function begin(workspace: Workspace, { plan, me }: ExecRequest): Promise<F
   } else if (existing.idempotencyKey !== plan.idempotency) {
     throw new LazarusError(
       "FLOW_EXISTS",
-      `${plan.workflow} is ${existing.status} under another key, ${JSON.stringify(existing.idempotencyKey)}`,
+      `${plan.workflow} is ${existing.status} under a different key, ${JSON.stringify(existing.idempotencyKey)}`,
       { hint: `finish that run first, or abandon it: lazarus flow complete -w ${plan.workflow}` },
     );
   } else if (existing.status === "done") {

@@ -1,8 +1,10 @@
 // The positions of a cell's flows, for its checkpoints: the current step of each flow, and whether its file is valid.
 // Cheap, bounded, and never throws, since a checkpoint must not fail over an unrelated file. `describeFlowMove`
 // describes what a restore does to each flow.
+
 import { join, relative } from "node:path";
 import { worktreeOf } from "../../cell/worktree-record.ts";
+import { formatCount } from "../../platform/count.ts";
 import type { FlowDocument, FlowStatus } from "../document/document.ts";
 import { readFlow } from "../document/read.ts";
 import { type FlowPlace, listDirectories, listStems, placeOf } from "../document/workspace.ts";
@@ -97,7 +99,7 @@ function describeMove(from: FlowPosition | undefined, to: FlowPosition | undefin
   if (from === undefined) return `flow ${to.workflowId} is restored at ${describePosition(to)}`;
   if (describePosition(from) === describePosition(to)) return undefined;
   const steps = from.completedSteps - to.completedSteps;
-  const done = steps > 0 ? `; ${steps} completed step${steps === 1 ? "" : "s"} will count as not done` : "";
+  const done = steps > 0 ? `; ${formatCount(steps, "completed step")} will count as not done` : "";
   const direction = steps >= 0 ? "goes back" : "goes forward";
   return `flow ${to.workflowId} ${direction} from ${describePosition(from)} to ${describePosition(to)}${done}`;
 }

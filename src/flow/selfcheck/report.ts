@@ -37,9 +37,9 @@ export function isStale(document: FlowDocument, nowMs: number, staleMinutes: num
 /** Reports stale flows and bad files. */
 export function checkFlows(root: string, nowMs: number, staleMinutes: number): SelfcheckReport {
   const findings: StaleFlow[] = [];
-  let healthy = 0;
+  let readable = 0;
   const bad = visitFlows(root, (place, document) => {
-    healthy += 1;
+    readable += 1;
     if (!isStale(document, nowMs, staleMinutes)) return;
     const { workflowId, agentId, status, currentStep, updatedAt } = document;
     const age = ageMinutes(document, nowMs);
@@ -51,6 +51,6 @@ export function checkFlows(root: string, nowMs: number, staleMinutes: number): S
     findings,
     invalid: bad,
     thresholdMinutes: staleMinutes,
-    checked: healthy + bad.length,
+    checked: readable + bad.length,
   };
 }

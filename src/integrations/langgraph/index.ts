@@ -1,7 +1,7 @@
 // `lazarus/langgraph`: a checkpoint saver for LangGraph on SQLite or PostgreSQL.
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
-import type { PostgresOptions } from "../../platform/postgres-options.ts";
+import type { PostgresOptions } from "../../platform/postgres/options.ts";
 import { openPostgresRows } from "./postgres-rows.ts";
 import { LazarusSaver } from "./saver.ts";
 import { openSqliteRows, type Survives } from "./sqlite-rows.ts";

@@ -1,7 +1,7 @@
 // The saver's rows in PostgreSQL. A put is one statement and one commit, so checkpoint and blobs are stored atomically.
 import type { Machine } from "../../platform/machine.ts";
-import { openPostgresPool } from "../../platform/postgres.ts";
-import type { PostgresOptions } from "../../platform/postgres-options.ts";
+import type { PostgresOptions } from "../../platform/postgres/options.ts";
+import { openPostgresPool } from "../../platform/postgres/pool.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
 const MIGRATIONS: readonly string[] = [

@@ -1,8 +1,10 @@
 // Classifies how a life ended: a pure function from the facts that collect-facts.ts gathers to an end with its evidence.
 // What the kernel reports comes first. Output is only considered if the agent itself exited with a failure.
+
 import { createHash } from "node:crypto";
 import type { PatternClass } from "../../agents/adapter.ts";
 import type { Exit } from "../../cell/life.ts";
+import { formatCount } from "../../platform/count.ts";
 import type { OpenCall } from "../record/conversation.ts";
 import type { Evidence, FailureClass, MissionRecord, RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
@@ -235,14 +237,17 @@ function sleepEvidence({ sleptUntilMs }: EndFacts, atMs: number): Evidence[] {
 function leftoverEvidence({ exit, orphans }: EndFacts): Evidence[] {
   const evidence: Evidence[] = [];
   const left = exit?.leftovers ?? 0;
-  if (left > 0) evidence.push({ kind: "leftovers", says: `killed ${processes(left)} that it left behind` });
+  if (left > 0)
+    evidence.push({
+      kind: "leftovers",
+      says: `killed ${formatCount(left, "process", "processes")} that it left behind`,
+    });
   if (orphans > 0)
-    evidence.push({ kind: "leftovers", says: `killed ${processes(orphans)} that outlived the keeper` });
+    evidence.push({
+      kind: "leftovers",
+      says: `killed ${formatCount(orphans, "process", "processes")} that outlived the keeper`,
+    });
   return evidence;
-}
-
-function processes(count: number): string {
-  return count === 1 ? "1 process" : `${count} processes`;
 }
 
 /** Equal for similar deaths: numbers, addresses and times in the log's lines do not count. */

@@ -3,6 +3,7 @@
 //
 // The rules are in order of precedence: the user's command, what must never be retried, what passes on its own, limits,
 // stepping back to older checkpoints, then the backoff.
+import { formatCount } from "../../platform/count.ts";
 import { unansweredCalls } from "../record/conversation.ts";
 import type {
   Decision,
@@ -185,7 +186,7 @@ export function decideRevival(situation: Situation): Decision {
   if (lastHour >= limits.maxRevivalsPerHour) {
     return {
       action: "tombstone",
-      reason: `${lastHour} revivals within an hour, the limit is ${limits.maxRevivalsPerHour}`,
+      reason: `${formatCount(lastHour, "revival")} within an hour, the limit is ${limits.maxRevivalsPerHour}`,
     };
   }
   const atMs = nowMs + backoff(limits.backoffMs, situation.attempt, situation.chance);

@@ -1,5 +1,6 @@
 // The post-mortem of a life: how the agent ended, evidence for the cause, what was decided and why, and what to type
 // next. Pure: a view in, lines out.
+import { formatCount } from "../../platform/count.ts";
 import {
   commandsForMissingCell,
   describeEnd,
@@ -187,11 +188,9 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
     );
   lines.push(...describeCalls(end), ...describeHooks(view));
   const { revivals_today: revivals } = view;
-  if (revivals > 0) lines.push(`revived ${revivals} time${revivals === 1 ? "" : "s"} in the last 24 hours`);
+  if (revivals > 0) lines.push(`revived ${formatCount(revivals, "time")} in the last 24 hours`);
   if (stepsBack > 0)
-    lines.push(
-      `stepped back ${stepsBack} checkpoint${stepsBack === 1 ? "" : "s"} since its last healthy life`,
-    );
+    lines.push(`stepped back ${formatCount(stepsBack, "checkpoint")} since its last healthy life`);
   return lines;
 }
 

@@ -1,5 +1,5 @@
-// What the pit remembers about a mission that it protects: what is unsaved since when, and what the watch and the agent's hooks
-// reported last.
+// What the pit remembers about a mission that it protects: what is unsaved and since when, and what the watch and the agent's
+// hooks last reported.
 import { checkHookLines } from "../../agents/hook-lines.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import type { MissionId } from "../../cell/mission-id.ts";

@@ -97,7 +97,7 @@ async function continueCopy(
   await claim(context, record, agent, session, epoch);
   return {
     ...withHooks(context, record, started, args, { session, how: "resume", turn: position?.turn ?? 0 }),
-    note: `continued the conversation that the mission was made with, at turn ${position?.turn ?? 0}`,
+    note: `continued the conversation that the mission was created with, at turn ${position?.turn ?? 0}`,
   };
 }
 

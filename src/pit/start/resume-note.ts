@@ -1,10 +1,12 @@
 // What a revived agent finds: state/resume.json for programs, artifacts/handoff.md for readers. Both say why it died, which
 // checkpoint has its state, which flow step is next, which effects happened that the files do not show, which are
 // unknown, and what changed on disk. Text from logs and flows is data: indented as code, never mixed with instructions.
+
 import { dirname, join } from "node:path";
 import { refuseOutside } from "../../cell/mission-id.ts";
 import { describeEffect, type EffectNote } from "../../effects/notes.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
+import { formatCount } from "../../platform/count.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
@@ -104,7 +106,7 @@ const EFFECTS_LISTED = 100;
 function effectLines(effects: readonly EffectNote[]): string[] {
   const lines = effects.slice(-EFFECTS_LISTED).map((effect) => `    ${describeEffect(effect)}`);
   return effects.length > EFFECTS_LISTED
-    ? [`    … ${effects.length - EFFECTS_LISTED} earlier ones are in state/resume.json`, ...lines]
+    ? [`    … ${effects.length - EFFECTS_LISTED} earlier in state/resume.json`, ...lines]
     : lines;
 }
 
@@ -160,7 +162,7 @@ export function handoffText(facts: ResumeFacts): string {
     if (facts.changesInAll > 0) {
       lines.push(
         "",
-        `${facts.changesInAll} paths changed since the crash:`,
+        `${formatCount(facts.changesInAll, "path")} changed since the crash:`,
         ...facts.changes.map((path) => `- ${path}`),
       );
       if (facts.changes.length < facts.changesInAll) lines.push("- …");

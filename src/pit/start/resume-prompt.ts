@@ -1,6 +1,8 @@
 // The note that a revived agent CLI gets as its prompt: short facts, independent of what the conversation says. Pure. Commands
 // and names come from agents: each is one line, shown as data and never as an instruction.
+
 import { describeEffect, type EffectNote } from "../../effects/notes.ts";
+import { formatCount } from "../../platform/count.ts";
 import { describeEnd } from "../describe.ts";
 import type { OpenCall } from "../record/conversation.ts";
 import { openFlows, type ResumeFacts } from "./resume-note.ts";
@@ -60,7 +62,10 @@ function conversationLines({ how, problem, damagedLines, lostCalls }: Conversati
       ...list(lostCalls.slice(-LISTED)),
     );
   }
-  if (damagedLines > 0) lines.push(`${damagedLines} lines of the transcript are damaged and missing here.`);
+  if (damagedLines > 0)
+    lines.push(
+      `${formatCount(damagedLines, "damaged line")} of the transcript ${damagedLines === 1 ? "is" : "are"} missing here.`,
+    );
   return lines;
 }
 

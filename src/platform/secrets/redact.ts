@@ -1,5 +1,5 @@
 // Replaces the secrets in a JSON value (INV-7), including those that no single string shows: in a field's name, in a value
-// that only its field's name reveals (`AWS_SECRET_ACCESS_KEY`), or split over adjacent text parts. secrets.ts decides
+// that only its field's name reveals (`AWS_SECRET_ACCESS_KEY`), or split over adjacent text parts. find.ts decides
 // what a secret is.
 import { findSecrets, type SecretRange } from "./find.ts";
 

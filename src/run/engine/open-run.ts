@@ -134,7 +134,7 @@ async function continueCalled(
   // Children that start in another order would get each other's results.
   if (!isSame && child !== undefined) return park(child.parent, `its child run ${id} had another input`);
   if (!isSame) {
-    throw new LazarusError("RUN_ID_TAKEN", `run ${id} has another input`, {
+    throw new LazarusError("RUN_ID_TAKEN", `run ${id} was started with another input`, {
       hint: "choose another run id, or leave prompt and messages out to continue it",
     });
   }

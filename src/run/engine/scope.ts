@@ -36,7 +36,7 @@ export interface Scope {
   readonly onIdle: (() => void)[];
   /** Suspends the call until something happens. */
   suspend(): void;
-  /** Ends the work on the call; what it awaits never comes. */
+  /** Abandons the call: the promise never resolves. */
   leave(): Promise<never>;
 }
 
@@ -178,7 +178,7 @@ function isStep(busy: object): busy is Entry {
 function sameName(name: string): LazarusError {
   return new LazarusError(
     "USAGE",
-    `step ${JSON.stringify(name)} begins while another step of that name is running; it was not run`,
+    `step ${JSON.stringify(name)} was started while another step of that name is running; it was not run`,
     { hint: "give steps that run at the same time distinct names" },
   );
 }

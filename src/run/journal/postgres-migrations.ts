@@ -1,6 +1,6 @@
 // The schema of the run tables in PostgreSQL from its first version on; `%` is replaced by the schema's name. Migrations are
 // never edited. The tables `message`, `effect` and `phase` of schema 1 are emptied into `entry` and dropped by old-rows.
-import type { PostgresSpec } from "../../platform/postgres.ts";
+import type { PostgresSpec } from "../../platform/postgres/pool.ts";
 import { PG_JOURNAL_TABLES, PG_QUEUE_TABLE } from "./postgres-schema.ts";
 
 /** Migration n upgrades version n to n + 1. */

@@ -2,7 +2,7 @@
 // opened for the first waiter; when it breaks, all waiters are woken, because a signal may have been lost. Changes of
 // followed runs are polled, all of them with one query.
 import type { Clock } from "../../platform/clock.ts";
-import type { PostgresPool } from "../../platform/postgres.ts";
+import type { PostgresPool } from "../../platform/postgres/pool.ts";
 import { createWaiting } from "./waiting.ts";
 
 export interface News extends AsyncDisposable {

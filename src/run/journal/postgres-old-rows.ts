@@ -2,7 +2,7 @@
 // transaction. See sqlite-old-rows.ts: texts are moved unchanged, and the epoch is raised with the format.
 import type { PoolClient } from "pg";
 import { crashPoint } from "../../platform/crash-point.ts";
-import type { PostgresPool } from "../../platform/postgres.ts";
+import type { PostgresPool } from "../../platform/postgres/pool.ts";
 
 /** Runs moved in one transaction. */
 const BATCH = 50;

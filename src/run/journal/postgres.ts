@@ -4,8 +4,8 @@
 // because a NOTIFY for every write would serialize all commits.
 import type { PoolClient } from "pg";
 import type { Machine } from "../../platform/machine.ts";
-import { openPostgresPool, type PostgresPool, type PostgresSpec } from "../../platform/postgres.ts";
-import type { PostgresOptions } from "../../platform/postgres-options.ts";
+import type { PostgresOptions } from "../../platform/postgres/options.ts";
+import { openPostgresPool, type PostgresPool, type PostgresSpec } from "../../platform/postgres/pool.ts";
 import { isEnded } from "./head.ts";
 import type {
   EntryRow,

@@ -19,7 +19,7 @@ async function wake(log: RunLog, runId: string, seen: Set<string>): Promise<read
   const open = (await log.journal.readWaits(runId)).filter(({ state }) => state === "open");
   const waits = open.filter(({ kind }) => kind !== "approval");
   if (head.status !== "waiting" || open.length === 0) {
-    throw new LazarusError("RUN_ENDED", `run ${runId} is ${head.status}: it waits for nothing`, {
+    throw new LazarusError("RUN_ENDED", `run ${runId} is ${head.status}: it is not waiting`, {
       hint: `lazarus runs show ${runId}`,
     });
   }

@@ -60,7 +60,7 @@ async function surveyCell(
   }
 }
 
-/** A worktree elsewhere exists even without its cell; then `empty` stands for the cell. */
+/** A worktree outside the cell can exist without it; the directory `empty` then takes the place of the cell. */
 function withCell(context: MissionContext, empty: string): MissionContext {
   const worktree = outsideWorktree(context.tree);
   if (worktree === undefined || existsSync(context.cellRoot)) return context;

@@ -1,12 +1,14 @@
 // Forks a mission: a new cell from a checkpoint, and a new vault that shares the stored layers. Everything is staged under
 // the new vault's lock; the rename of the finished cell is the last step, so a killed fork leaves no mission and can
 // be repeated.
+
 import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { adoptConversation } from "../../agents/conversation/adopt.ts";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
 import { readHistoryBytes } from "../../effects/travel.ts";
 import { epochSeconds } from "../../platform/clock.ts";
+import { formatCount } from "../../platform/count.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -90,7 +92,7 @@ function refuseTaken(fork: MissionContext): void {
   if (others.length > 0) {
     throw new LazarusError(
       "TARGET_NOT_EMPTY",
-      `the vault ${fork.vault.root} holds ${others.length} checkpoints of an earlier mission ${fork.mission}`,
+      `the vault ${fork.vault.root} holds ${formatCount(others.length, "checkpoint")} of an earlier mission ${fork.mission}`,
       {
         hint: `choose another name for the fork, or restore the earlier mission: lazarus restore ${fork.mission}`,
       },

@@ -1,4 +1,4 @@
-// Packs large files in pieces, so that all cores work on one of them. A file that changes between two pieces is to be packed
+// Packs large files in pieces, so that all cores work on one of them. A file that changes between two pieces is packed
 // again; the last attempt in the stream wins, and one that never succeeds is marked torn (INV-6).
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";

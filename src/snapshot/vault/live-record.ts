@@ -97,7 +97,8 @@ export function decodeRecord(document: JsonObject): Decoded {
   if (bad >= 0) return { problem: `layer ${bad + 1} of its record is not a layer of Lazarus` };
   const own = { layers: decoded as LayerRef[], metadata: lazarus as Partial<CheckpointMetadata> };
   if (base === undefined) return { record: own };
-  if (typeof base !== "string" || !isCount(keptLayers)) return { problem: "its record has a bad base" };
+  if (typeof base !== "string" || !isCount(keptLayers))
+    return { problem: "its record names an invalid base" };
   return { record: { ...own, base: { digest: base, keptLayers } } };
 }
 

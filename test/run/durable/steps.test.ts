@@ -68,7 +68,7 @@ describe("the names of steps", () => {
     });
     const refused = await twice.agent.generate({ prompt: "go" });
     expect(JSON.stringify(refused.steps[0]!.content)).toContain(
-      "begins while another step of that name is running; it was not run",
+      "was started while another step of that name is running; it was not run",
     );
     expect(did).toEqual(["send"]);
     const other = worker(() => Promise.all([work("send a"), work("send b")]));

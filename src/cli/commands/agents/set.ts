@@ -8,6 +8,7 @@ import { nearest } from "../../../platform/nearest.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
+import { formatCount } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 import { readEnvFile } from "./agent-environment.ts";
 import { openCliPitContext } from "./open-pit.ts";
@@ -158,6 +159,6 @@ function describe(values: Readonly<Record<string, unknown>>, environment: number
     // The only setting that null turns off.
     .filter(([key, value]) => value !== null || key === LIVE)
     .map(([key, value]) => `${key} = ${typeof value === "string" ? value : JSON.stringify(value)}`);
-  const kept = environment === null ? "not kept" : `${environment} variables`;
+  const kept = environment === null ? "not kept" : formatCount(environment, "variable");
   return [...lines, `environment: ${kept}`].map((line) => `${escapeControls(line)}\n`).join("");
 }

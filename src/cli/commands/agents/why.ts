@@ -21,7 +21,7 @@ export const command = defineCommand({
     if (view === undefined) {
       throw unknownMission(context.config.config, mission);
     }
-    const post = explain(view, {
+    const postMortem = explain(view, {
       nowMs: context.machine.clock.nowMs(),
       pitRuns: pitOwner(pitContext) !== undefined,
       preview: view.record && view.state === "ending" ? await previewEnd(pitContext, view.record) : undefined,
@@ -29,8 +29,8 @@ export const command = defineCommand({
     // The agent's last output is untrusted text.
     context.emit(
       "why/1",
-      post,
-      () => `${renderWhy(post).trimEnd().split("\n").map(escapeControls).join("\n")}\n`,
+      postMortem,
+      () => `${renderWhy(postMortem).trimEnd().split("\n").map(escapeControls).join("\n")}\n`,
     );
     return 0;
   },

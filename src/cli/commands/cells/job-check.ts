@@ -2,7 +2,7 @@ import { checkJobs, type JobReport, parseJobName } from "../../../cell/job.ts";
 import { epochSeconds } from "../../../platform/clock.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { formatDuration } from "../../render/format.ts";
+import { formatCount, formatDuration } from "../../render/format.ts";
 import { renderTable } from "../../render/table.ts";
 
 export const command = defineCommand({
@@ -24,7 +24,7 @@ export const command = defineCommand({
     const status = findings.length > 0 ? "alert" : "ok";
     context.emit("job-check/1", { status, stale: findings.length, jobs }, () => {
       const table = shown.length > 0 ? render(shown, context.terminal.columns) : "";
-      return `${table}${jobs.length} job${jobs.length === 1 ? "" : "s"} checked, ${findings.length} stale\n`;
+      return `${table}${formatCount(jobs.length, "job")} checked, ${findings.length} stale\n`;
     });
     return findings.length > 0 ? ERROR_KINDS.alert.exit : 0;
   },

@@ -5,7 +5,7 @@ import { epochSeconds } from "../../../platform/clock.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { formatDuration } from "../../render/format.ts";
+import { formatCount, formatDuration } from "../../render/format.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
 import { renderTable } from "../../render/table.ts";
 
@@ -83,7 +83,7 @@ function render(report: ScanReport, paint: Painter, width: number): string {
     width,
   );
   const counts = CELL_STATUSES.map((status) => `${summary[status]} ${status}`);
-  const cells = `${summary.total_cells} cell${summary.total_cells === 1 ? "" : "s"}`;
+  const cells = formatCount(summary.total_cells, "cell");
   const skipped = report.skipped
     .map(({ name, reason }) => `skipped ${escapeControls(name)}: ${escapeControls(reason)}\n`)
     .join("");

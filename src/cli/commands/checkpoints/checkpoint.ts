@@ -61,7 +61,7 @@ async function takeCheckpoint(
 }
 
 function summary({ outcome, parent, counts, git }: CheckpointReport["saved"]): string {
-  const whole = `${counts.files} files, ${formatBytes(counts.bytes)}`;
+  const whole = `${formatCount(counts.files, "file")}, ${formatBytes(counts.bytes)}`;
   if (outcome === "unchanged")
     return `nothing changed since ${parent}; recorded as a new checkpoint with the same content (${whole})`;
   const stored = `${formatCount(counts.changed, "path")} stored, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)} added to the vault`;

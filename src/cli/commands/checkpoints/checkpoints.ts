@@ -127,7 +127,7 @@ function marks(row: Row): string {
   return all.filter((mark) => mark !== false).join(" ");
 }
 
-/** The user's message, and how far the conversation is. */
+/** The user's message, and the turn of the conversation. */
 function describeRow({ ref, metadata }: Row): string {
   const turn = metadata?.conversation === undefined ? null : turnText(metadata.conversation);
   return [ref.message, turn].filter((text) => text !== null).join("; ");

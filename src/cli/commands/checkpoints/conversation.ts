@@ -4,7 +4,7 @@ import { readConversation } from "../../../snapshot/operations/read-conversation
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
-import { formatTime } from "../../render/format.ts";
+import { formatCount, formatTime } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
@@ -39,7 +39,7 @@ export const command = defineCommand({
     context.emit("conversation/1", document, () => shown.map((entry) => entryText(context, entry)).join(""));
     const hidden = entries.length - shown.length;
     context.say(
-      `${checkpoint ?? "now"}: ${escapeControls(describePosition(position))}${hidden > 0 ? `; ${hidden} earlier entries` : ""}`,
+      `${checkpoint ?? "now"}: ${escapeControls(describePosition(position))}${hidden > 0 ? `; ${formatCount(hidden, "earlier entry", "earlier entries")}` : ""}`,
     );
     return 0;
   },

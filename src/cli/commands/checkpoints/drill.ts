@@ -2,7 +2,7 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { drill } from "../../../snapshot/operations/drill.ts";
 import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
-import { formatBytes } from "../../render/format.ts";
+import { formatBytes, formatCount } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
@@ -41,7 +41,7 @@ export const command = defineCommand({
         return `NOT proven: ${describeRef(ref)}\n${lines.join("\n")}\n`;
       },
     );
-    if (proven) context.say(`${paths} paths, ${formatBytes(bytes)} restored and compared`);
+    if (proven) context.say(`${formatCount(paths, "path")}, ${formatBytes(bytes)} restored and compared`);
     else {
       sayFlaws(context, "not restored exactly on this machine:", flaws);
       context.say(`try: lazarus verify ${missionContext.mission} --deep`);

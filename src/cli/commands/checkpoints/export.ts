@@ -7,7 +7,7 @@ import { type ExportResult, exportCheckpoint, exportToFile } from "../../../snap
 import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
-import { formatBytes } from "../../render/format.ts";
+import { formatBytes, formatCount } from "../../render/format.ts";
 import { sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
@@ -68,13 +68,13 @@ export const command = defineCommand({
       () => `${file}\n`,
     );
     context.say(
-      `${result.entries} entries, ${formatBytes(result.bytes)}; unpack with: ${unpackCommand(result, file)}`,
+      `${formatCount(result.entries, "entry", "entries")}, ${formatBytes(result.bytes)}; unpack with: ${unpackCommand(result, file)}`,
     );
     return conclude(context, result);
   },
 });
 
-/** tar leaves attributes out unless it is told, and all but those of users unless they are named. */
+/** By default, tar extracts no extended attributes, and with --xattrs only those in the `user` namespace. */
 function unpackCommand({ xattrs }: ExportResult, file: string): string {
   if (xattrs.size === 0) return `tar xzf ${shellWord(file)}`;
   const others = [...xattrs].some((namespace) => namespace !== "user") ? " --xattrs-include='*'" : "";

@@ -7,7 +7,7 @@ import { defineCommand } from "../../command.ts";
 import { openCliMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeFlaws } from "../../render/flaws.ts";
-import { formatBytes } from "../../render/format.ts";
+import { formatBytes, formatCount } from "../../render/format.ts";
 import { sayDoneSince } from "./restore-report.ts";
 
 export const command = defineCommand({
@@ -65,7 +65,7 @@ export const command = defineCommand({
     );
     const { files, bytes } = checkpoint.metadata.counts;
     context.say(
-      `${missionContext.cellRoot}: ${files} files, ${formatBytes(bytes)}, imported as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
+      `${missionContext.cellRoot}: ${formatCount(files, "file")}, ${formatBytes(bytes)}, imported as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
     );
     sayDoneSince(context, result.doneSince);
     for (const line of describeFlaws(flaws)) context.say(line);
@@ -73,7 +73,7 @@ export const command = defineCommand({
   },
 });
 
-/** DIR:TAG, as skopeo names an image of a layout. An existing path wins. */
+/** DIR:TAG, as skopeo names an image of a layout. An existing path takes precedence. */
 function splitTag(text: string): { source: string; tag: string | undefined } {
   const colon = text.lastIndexOf(":");
   if (colon < 0 || existsSync(text) || !existsSync(text.slice(0, colon)))

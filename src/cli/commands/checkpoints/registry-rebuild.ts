@@ -38,7 +38,7 @@ export const command = defineCommand({
         );
       if (unreadable.length > 0)
         context.warn(
-          `${mission}: ${unreadable.length} checkpoints cannot be read; try: lazarus verify ${mission}`,
+          `${mission}: ${formatCount(unreadable.length, "checkpoint")} cannot be read; try: lazarus verify ${mission}`,
         );
     }
     if (missions.length === 0) context.say(`no vaults below ${context.config.config.vault_root}`);

@@ -13,7 +13,7 @@ import type { CliMission } from "../../open-mission.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
-import { formatBytes } from "../../render/format.ts";
+import { formatBytes, formatCount } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 import {
   chosenPart,
@@ -153,7 +153,9 @@ async function restoreElsewhere(
     not_saved: notSaved,
   };
   context.emit("restore-to/1", document, () => `${directory}\n`);
-  context.say(`restored ${describeRef(target)}: ${paths} paths, ${files} files, ${formatBytes(bytes)}`);
+  context.say(
+    `restored ${describeRef(target)}: ${formatCount(paths, "path")}, ${formatCount(files, "file")}, ${formatBytes(bytes)}`,
+  );
   sayFlaws(context, "not restored exactly:", flaws);
   sayFlaws(context, NOT_SAVED, notSaved);
   return flaws.length + notSaved.length > 0 ? ERROR_KINDS.degraded.exit : 0;

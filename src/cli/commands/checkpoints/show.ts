@@ -5,7 +5,7 @@ import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifes
 import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
-import { formatBytes, formatTime } from "../../render/format.ts";
+import { formatBytes, formatCount, formatTime } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
@@ -88,9 +88,12 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
     ],
     [
       "contains",
-      `${counts.files} files, ${counts.directories} directories, ${counts.others} others, ${formatBytes(counts.bytes)}`,
+      `${formatCount(counts.files, "file")}, ${formatCount(counts.directories, "directory", "directories")}, ${formatCount(counts.others, "other")}, ${formatBytes(counts.bytes)}`,
     ],
-    ["stored", `${counts.changed} paths, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)}`],
+    [
+      "stored",
+      `${formatCount(counts.changed, "path")}, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)}`,
+    ],
     [
       "git",
       git.commit === null

@@ -3,6 +3,7 @@ import { cellPaths } from "../../../cell/layout.ts";
 import { openHistory } from "../../../effects/history.ts";
 import { describeEffect, effectsAfter, unknownEffects } from "../../../effects/notes.ts";
 import { defineCommand } from "../../command.ts";
+import { formatCount } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
@@ -23,7 +24,7 @@ export const command = defineCommand({
       effects.map((effect) => `${escapeControls(describeEffect(effect))}\n`).join(""),
     );
     if (effects.length === 0) context.say(`${mission}: no effects on record`);
-    if (fold.damaged > 0) context.warn(`${fold.damaged} lines of the history cannot be read`);
+    if (fold.damaged > 0) context.warn(`${formatCount(fold.damaged, "line")} of the history cannot be read`);
     return 0;
   },
 });

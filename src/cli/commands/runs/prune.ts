@@ -1,6 +1,7 @@
 import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
 import type { EndStatus } from "../../../run/model/types.ts";
 import { pruneRuns } from "../../../run/operations/prune.ts";
+import { formatCount } from "../../render/format.ts";
 import { defineRunsCommand } from "./define.ts";
 import { listStores, openStore, STORE_OPTIONS } from "./places.ts";
 
@@ -44,7 +45,7 @@ export const command = defineRunsCommand({
     context.emit(
       "runs-prune/1",
       { removed, stores: places.length, problems },
-      () => `${removed.length} runs pruned\n`,
+      () => `${formatCount(removed.length, "run")} pruned\n`,
     );
     for (const problem of problems) context.say(`not pruned: ${problem}`);
     return problems.length > 0 ? ERROR_KINDS.damaged.exit : 0;

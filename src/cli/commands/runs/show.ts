@@ -4,7 +4,7 @@ import { readRecord } from "../../../run/log/read.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
 import { describeWait } from "../../../run/operations/list.ts";
 import { type RunView, showRun } from "../../../run/operations/show.ts";
-import { formatTime } from "../../render/format.ts";
+import { formatCount, formatTime } from "../../render/format.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
 import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
@@ -73,7 +73,7 @@ function renderRelated(
   const places = Object.entries({ thread, caller, queue }).filter(([, value]) => value !== null);
   if (places.length > 0)
     lines.push(places.map(([name, value]) => `${name} ${escapeControls(value!)}`).join(", "));
-  if (cancelMs !== null) lines.push(`asked to end at ${formatTime(cancelMs)}`);
+  if (cancelMs !== null) lines.push(`cancellation requested at ${formatTime(cancelMs)}`);
   if (waits.length > 0) lines.push("", paint.bold("waits"));
   for (const { id, kind, names, state, dueMs, input } of waits) {
     const until = dueMs === null ? "" : ` until ${formatTime(dueMs)}`;
@@ -107,7 +107,7 @@ function render(
   ];
   if (head.forkOf !== null) lines.push(`forked from ${head.forkOf} at step ${head.forkStep}`);
   if (head.deaths > 1) lines.push(`started ${head.deaths} times since its last step`);
-  if (head.redactions > 0) lines.push(`${head.redactions} secrets were redacted`);
+  if (head.redactions > 0) lines.push(`redacted: ${formatCount(head.redactions, "secret")}`);
   for (const { position, name, output: result, fellBack } of phases) {
     lines.push(
       `phase ${position} ${escapeControls(name)}${fellBack ? " (fallback)" : ""}: ${shorten(escapeControls(result), full)}`,

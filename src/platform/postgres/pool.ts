@@ -2,9 +2,9 @@
 // `pg` is an optional peer dependency, loaded only here.
 
 import type { Client, PoolClient, PoolConfig, QueryResultRow } from "pg";
-import type { Clock } from "./clock.ts";
-import { LazarusError, messageOf } from "./errors.ts";
-import type { PostgresOptions } from "./postgres-options.ts";
+import type { Clock } from "../clock.ts";
+import { LazarusError, messageOf } from "../errors.ts";
+import type { PostgresOptions } from "./options.ts";
 
 /** A pool of connections to one schema that reconnects. */
 export interface PostgresPool extends AsyncDisposable {

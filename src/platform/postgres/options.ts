@@ -1,4 +1,4 @@
-// Apart from postgres.ts, whose types need those of `pg`: users of the library may not have them.
+// Apart from pool.ts, whose types need those of `pg`: users of the library may not have them.
 
 /** Schema, pool size and timeouts of a PostgreSQL connection. */
 export interface PostgresOptions {
