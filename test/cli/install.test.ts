@@ -161,6 +161,33 @@ describe("doctor", () => {
     });
   });
 
+  it.each([
+    ["trusted", "ok", "it trusts those that lazarus run passes"],
+    ["modified", "warning", "it does not trust those that lazarus run passes"],
+    [undefined, "warning", "it did not say whether it trusts"],
+  ])("asks Codex whether it trusts the hooks of a run: %s", async (trustStatus, status, note) => {
+    const hooks = [{ trustStatus: "trusted" }, ...(trustStatus === undefined ? [] : [{ trustStatus }])];
+    const answer = { id: 2, ...(trustStatus !== undefined && { result: { data: [{ hooks }] } }) };
+    const pack = "bin/node_modules/@openai/codex";
+    world.write(`${pack}/package.json`, '{"name": "@openai/codex", "version": "0.169.0"}');
+    const program = world.write(
+      `${pack}/codex`,
+      `#!/bin/sh
+test "$HOME" = "$CODEX_HOME" && exit 1
+case "$*" in *'hooks.Stop='*trusted_hash*app-server) ;; *) exit 1 ;; esac
+while read -r line; do case $line in *hooks/list*) echo 'not json'; echo '${JSON.stringify(answer)}' ;; esac; done
+`,
+    );
+    chmodSync(program, 0o755);
+    symlinkSync(program, world.path("bin/codex"));
+    const { stdout } = await world.call(["doctor", "--json"]);
+    const { findings } = JSON.parse(stdout) as { findings: { check: string }[] };
+    expect(findings.find(({ check }) => check === "hooks of codex")).toMatchObject({
+      status,
+      note: expect.stringContaining(note),
+    });
+  });
+
   it("reports a version newer than the tested one", async () => {
     world.write("bin/lib/package.json", '{"name": "@mariozechner/pi-coding-agent", "version": "99.0.0"}');
     symlinkSync(world.write("bin/lib/cli.js", ""), world.path("bin/pi"));

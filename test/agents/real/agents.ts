@@ -85,7 +85,12 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
     args: (prompt) => ["run", prompt],
     resume: (prompt, id = "ses_0000000000000000000000NOBODY") => ["run", "--session", id, prompt],
     waits: "itself",
-    env: NO_FILES,
+    // It would wait for what it cannot download.
+    env: () => ({
+      OPENCODE_DISABLE_MODELS_FETCH: "1",
+      OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
+      OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+    }),
     files: (url, apiKey) => ({
       ".config/opencode/opencode.json": JSON.stringify({
         model: "anthropic/claude-sonnet-4-5",

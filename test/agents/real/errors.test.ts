@@ -206,6 +206,14 @@ describe.each(names)("%s", (name) => {
     keep("session in use", "refused");
   });
 
+  test.skipIf("problem" in installed || name !== "codex")(
+    "doctor: it trusts the hooks of a run",
+    async () => {
+      await using real = await createRealWorld(name, { bin, hold: 0 });
+      expect(real.run("doctor").stdout).toContain("hooks of codex: it trusts those that lazarus run passes");
+    },
+  );
+
   runsConversation(
     "a version that is newer than the tested one: is resumed, and doctor says so",
     async () => {

@@ -12,7 +12,9 @@ import { keepResult } from "./results.ts";
 interface Interactive {
   readonly args: readonly string[];
   /** Files in its home, so that it asks nothing before the first prompt. */
-  readonly files: (work: string) => Readonly<Record<string, string>>;
+  readonly files?: (work: string) => Readonly<Record<string, string>>;
+  /** It ignores a prompt when it resumes: the user has to say that it goes on, and what was cut off. */
+  readonly waitsForUser?: boolean;
 }
 
 const AGENTS: Readonly<Record<string, Interactive>> = {
@@ -29,10 +31,23 @@ const AGENTS: Readonly<Record<string, Interactive>> = {
   },
   codex: {
     args: ["--dangerously-bypass-approvals-and-sandbox"],
-    files: () => ({}),
   },
-  gemini: { args: ["--yolo", "--skip-trust"], files: () => ({}) },
+  gemini: { args: ["--yolo", "--skip-trust"] },
+  qwen: { args: ["--yolo", "--auth-type", "openai"] },
+  opencode: { args: [], waitsForUser: true },
+  pi: { args: [] },
+  copilot: {
+    args: ["--allow-all-tools"],
+    files: (work) => ({ ".copilot/config.json": JSON.stringify({ trusted_folders: [work] }) }),
+  },
+  cline: { args: ["-i"], waitsForUser: true },
 };
+
+/** `openclaw chat` continues its own session in every life, without Lazarus: there is nothing to test. */
+const NOT_RUN: Readonly<Record<string, string>> = {
+  openclaw: "only openclaw agent --local has a conversation that Lazarus continues, and that has no terminal",
+};
+for (const [name, reason] of Object.entries(NOT_RUN)) process.stderr.write(`not run: ${name}: ${reason}\n`);
 
 const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).split(",").includes(name));
 const ALL_ONCE = Object.fromEntries(Array.from({ length: STEPS }, (_, index) => [String(index + 1), 1]));
@@ -42,10 +57,16 @@ async function ask(real: RealWorld, user: UserTerminal, text: string): Promise<v
   const isAsked = () =>
     real.model.requests.some(({ prompt, next }) => prompt.includes(text) && next !== "side");
   for (let tries = 0; !isAsked(); tries += 1) {
-    if (tries > 60) throw new Error(`nobody was asked "${text}": ${user.output.slice(-4000)}`);
+    if (tries > 300) throw new Error(`nobody was asked "${text}": ${user.output.slice(-4000)}`);
     user.type(tries % 2 === 0 ? text : "\r");
     await sleep(1000);
   }
+}
+
+/** As a user would copy it from `lazarus why`. */
+function cutOff({ world }: RealWorld): string {
+  const calls: readonly { readonly summary: string }[] = world.record(MISSION).end.open_calls;
+  return calls.map(({ summary }) => /chapter-\d/.exec(summary)?.[0]).join(", ") || "nothing";
 }
 
 describe.each(names)("%s", (name) => {
@@ -57,8 +78,8 @@ describe.each(names)("%s", (name) => {
     "in a terminal: typed to, hung up, killed, attached to again",
     async () => {
       await using real = await createRealWorld(name, { bin, hold: 1 });
-      const { args, files } = AGENTS[name]!;
-      for (const [path, text] of Object.entries(files(real.work))) {
+      const { args, files, waitsForUser } = AGENTS[name]!;
+      for (const [path, text] of Object.entries(files?.(real.work) ?? {})) {
         const file = join(real.world.directory, "user", path);
         mkdirSync(dirname(file), { recursive: true });
         writeFileSync(file, text);
@@ -82,6 +103,7 @@ describe.each(names)("%s", (name) => {
       end(pid);
       await real.world.until("the next life", () => real.world.life(MISSION).agent.pid !== pid);
       const again = openUserTerminal(real.world, ["attach", MISSION], { env, columns: 120, rows: 40 });
+      if (waitsForUser) await ask(real, again, `Go on. Cut off, outcome unknown: ${cutOff(real)}`);
       await real.world.until("the end of the job", () =>
         real.model.requests.some(({ next, status }) => next === "done" && status === 200),
       );

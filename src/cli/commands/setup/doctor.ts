@@ -15,8 +15,8 @@ export const command = defineCommand({
     ["lazarus doctor --json | jq '.findings[] | select(.status != \"ok\")'", "only problems"],
   ],
   exits: ["alert"],
-  run(context) {
-    const findings = [...examine(context.machine, context.config), ...examineAgents(context)];
+  async run(context) {
+    const findings = [...examine(context.machine, context.config), ...(await examineAgents(context))];
     const failed = findings.filter((finding) => finding.status === "failed").length;
     const { paint } = context;
     const marks = {

@@ -1,5 +1,6 @@
 // What `lazarus doctor` says about the CLIs of agents on this machine: installed hooks, prompts that keep hooks from running,
-// and versions newer than those that were tested. Runs none of them: a version comes from the package's own manifest.
+// and versions newer than those that were tested. A version comes from the package's own manifest; only Codex is run, to ask
+// whether it trusts the hooks of a run.
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Adapter } from "../../../agents/adapter.ts";
@@ -7,19 +8,53 @@ import { BUILT_IN } from "../../../agents/adapters.ts";
 import { installedHooks } from "../../../agents/install.ts";
 import { readJsonFile } from "../../../platform/json-file.ts";
 import type { CliContext } from "../../context.ts";
+import { askCodexTrust } from "./codex-trust.ts";
 import type { Finding } from "./examine.ts";
 import { lacksHooks, targetOf } from "./install-target.ts";
 
-export function examineAgents(context: CliContext): Finding[] {
-  return BUILT_IN.flatMap((adapter) => {
-    const version = installedVersion(adapter, context.surroundings.env.PATH ?? "");
+export async function examineAgents(context: CliContext): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const adapter of BUILT_IN) {
+    const found = findInstalled(adapter, context.surroundings.env.PATH ?? "");
     const hooks = installedHooks(targetOf(context, adapter));
-    if (version === undefined && hooks.length === 0) return [];
-    const finding = describe(adapter, version, hooks);
-    if (finding.hint !== null || version === undefined || !lacksHooks(context, adapter)) return [finding];
-    const note = `${finding.note}; its hooks are not installed, so Lazarus cannot tell which call was cut off`;
-    return [{ ...finding, note, hint: `lazarus install ${adapter.name}` }];
-  });
+    if (found === undefined && hooks.length === 0) continue;
+    findings.push(examineAgent(context, adapter, found?.version, hooks));
+    if (found !== undefined && adapter.name === "codex")
+      findings.push(await examineTrust(context, adapter, found.program));
+  }
+  return findings;
+}
+
+function examineAgent(
+  context: CliContext,
+  adapter: Adapter,
+  version: string | undefined,
+  hooks: readonly string[],
+): Finding {
+  const finding = describe(adapter, version, hooks);
+  if (finding.hint !== null || version === undefined || !lacksHooks(context, adapter)) return finding;
+  const note = `${finding.note}; its hooks are not installed, so Lazarus cannot tell which call was cut off`;
+  return { ...finding, note, hint: `lazarus install ${adapter.name}` };
+}
+
+async function examineTrust(context: CliContext, adapter: Adapter, program: string): Promise<Finding> {
+  const { config, surroundings } = context;
+  const { command, place } = targetOf(context, adapter);
+  const { args } = adapter.hooks.perRun!(command, config.config.run_dir, place.env);
+  const check = `hooks of ${adapter.name}`;
+  const trust = await askCodexTrust(program, args, surroundings.env);
+  if (trust === "trusted")
+    return { check, status: "ok", note: "it trusts those that lazarus run passes", hint: null };
+  const note =
+    trust === null
+      ? "it did not say whether it trusts those that lazarus run passes"
+      : "it does not trust those that lazarus run passes, so it does not run them: only its transcript shows which call was cut off";
+  return {
+    check,
+    status: "warning",
+    note,
+    hint: "update Lazarus; lazarus status says if the hooks of a mission do not run",
+  };
 }
 
 function describe(adapter: Adapter, version: string | undefined, hooks: readonly string[]): Finding {
@@ -43,12 +78,16 @@ function describe(adapter: Adapter, version: string | undefined, hooks: readonly
   return { check, status: "ok", note: parts.join("; "), hint: null };
 }
 
-/** From the package.json above the program on PATH; undefined when there is none of the agent's packages. */
-function installedVersion({ programs, packages }: Adapter, path: string): string | undefined {
+/** The version is from the package.json above the program on PATH; undefined when there is none of the agent's packages. */
+function findInstalled(
+  { programs, packages }: Adapter,
+  path: string,
+): { readonly program: string; readonly version: string } | undefined {
   for (const directory of path.split(":").filter((each) => each.startsWith("/"))) {
-    for (const program of programs) {
-      const version = versionAbove(join(directory, program), packages);
-      if (version !== undefined) return version;
+    for (const name of programs) {
+      const program = join(directory, name);
+      const version = versionAbove(program, packages);
+      if (version !== undefined) return { program, version };
     }
   }
   return undefined;
