@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { expect } from "vitest";
 import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { createRandom } from "../../src/testing/index.ts";
-import { dirtySince, momentOf, withNoise } from "./dirty-set.ts";
+import { asReported, dirtySince, momentOf, withNoise } from "./dirty-set.ts";
 import { createHostileTree } from "./hostile-tree.ts";
 import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
 
@@ -26,7 +26,8 @@ export async function runDirtyProperty(seed: number, outside?: string): Promise<
     const edits = random.pick([0, 1, EDITS]);
     for (let i = 0; i < edits; i += 1) tree.edit();
     const now = momentOf(lab);
-    const dirty = withNoise(dirtySince(then, now), now, random);
+    const exact = dirtySince(then, now);
+    const dirty = withNoise(random.chance(0.5) ? exact : asReported(exact, then, now), now, random);
     then = now;
     const taken = await lab.checkpoint({ git: false, dirty });
     const where = `seed ${seed}, round ${round}`;

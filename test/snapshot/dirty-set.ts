@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { diskPath } from "../../src/snapshot/model/cell-tree.ts";
 import type { DirtySet } from "../../src/snapshot/model/dirty-set.ts";
 import { decodePath, encodePath, joinPath } from "../../src/snapshot/model/path-bytes.ts";
+import { someParent } from "../../src/snapshot/model/paths.ts";
 import type { Random } from "../../src/testing/index.ts";
 import type { Lab } from "./lab.ts";
 
@@ -34,6 +35,30 @@ export function dirtySince(then: Moment, now: Moment): DirtySet {
   for (const [path, stat] of now) if (then.get(path) !== stat) paths.add(path);
   for (const path of then.keys()) if (!now.has(path)) paths.add(path);
   return { paths, trees: new Set() };
+}
+
+/**
+ * The same as the kernel reports it: nothing about what is below a directory that appeared, and below one that disappeared only
+ * what changed before that.
+ */
+export function asReported({ paths }: DirtySet, then: Moment, now: Moment): DirtySet {
+  const appeared = new Set<string>();
+  const moved = new Set<string>();
+  for (const path of paths) {
+    const [before, after] = [then, now].map((moment) => inodeOf(moment.get(path)));
+    if (before === after || path === ".") continue;
+    moved.add(path);
+    if (after !== undefined) appeared.add(path);
+  }
+  const isBelow = (path: string) => someParent(path, (parent) => moved.has(parent));
+  return {
+    paths: new Set([...paths].filter((path) => !isBelow(path))),
+    trees: new Set([...appeared].filter((path) => !isBelow(path))),
+  };
+}
+
+function inodeOf(stat: string | undefined): string | undefined {
+  return stat?.split(" ", 2).join(" ");
 }
 
 /** The same, with paths that did not change or never existed: a dirty set may always name more. */

@@ -10,6 +10,7 @@ import { TICK_MS } from "../../src/snapshot/pack/torn.ts";
 import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { SEED } from "../seed.ts";
 import { runDirtyProperty } from "./dirty-rounds.ts";
+import { asReported, dirtySince, momentOf } from "./dirty-set.ts";
 import { createLab, type Lab, listCell, listTree, removeTree } from "./lab.ts";
 import { canList } from "./real-cell.ts";
 
@@ -37,6 +38,34 @@ it("only examines the paths in the set", async () => {
   expect([lab.text("worktree/a"), lab.text("worktree/b")]).toEqual(["new content", "old"]);
   expect((await lab.checkpoint()).outcome).toBe("captured");
   expect(lab.text("worktree/b")).toBe("new content");
+});
+
+it.skipIf(!canList()).each([
+  ["moved to another name", (at: (name: string) => string) => fs.renameSync(at("d/inner"), at("d/other"))],
+  [
+    "replaced by another one",
+    (at: (name: string) => string) => {
+      fs.renameSync(at("d/inner"), at("aside"));
+      fs.renameSync(at("empty"), at("d/inner"));
+      fs.renameSync(at("aside"), at("empty"));
+    },
+  ],
+  ["moved out of the cell", (at: (name: string) => string) => fs.renameSync(at("d"), at("../../../out"))],
+])("finds the other names of a file in a directory that was %s", async (_, change) => {
+  using lab = createLab();
+  const at = (name: string) => join(lab.worktree, name);
+  for (const name of ["d/inner", "empty"]) fs.mkdirSync(at(name), { recursive: true });
+  fs.writeFileSync(at("one"), "shared");
+  for (const name of ["two", "d/inner/three"]) fs.linkSync(at("one"), at(name));
+  const then = momentOf(lab);
+  await lab.checkpoint();
+  change(at);
+  const now = momentOf(lab);
+  // The kernel reports neither what was in the directory nor that the file has other names.
+  const { paths, trees } = asReported(dirtySince(then, now), then, now);
+  const reported = [...paths].filter((path) => !/one|two/.test(path));
+  const { ref } = await lab.checkpoint({ dirty: { paths: new Set(reported), trees } });
+  expect(listTree(await lab.restored(ref.id))).toEqual(listCell(lab));
 });
 
 it("walks the cell without the store of the newest checkpoint, and under other exclude patterns", async () => {

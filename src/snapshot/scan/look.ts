@@ -42,14 +42,33 @@ export function lookAt(candidates: Candidates, ground: Ground): void {
     looked.add(top);
     pending.push(top);
   };
+  const isWalked = (path: string) =>
+    walked.has(".") || walked.has(path) || someParent(path, (parent) => walked.has(parent));
+  const lookAtPending = (trees: ReadonlySet<string>) => {
+    for (let path = pending.pop(); path !== undefined; path = pending.pop())
+      if (!isWalked(path)) lookAtOne(path, trees.has(path), ground, { request, walked });
+  };
   // Trees first: what is below them need not be inspected on its own.
-  for (const isTree of [true, false]) {
-    for (const path of isTree ? candidates.trees : candidates.paths) request(path);
-    for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
-      if (walked.has(".") || walked.has(path) || someParent(path, (parent) => walked.has(parent))) continue;
-      lookAtOne(path, isTree && candidates.trees.has(path), ground, { request, walked });
-    }
-  }
+  for (const path of candidates.trees) request(path);
+  lookAtPending(candidates.trees);
+  for (const path of candidates.paths) request(path);
+  lookAtPending(NONE);
+  // What was found and missed below a directory that was moved, replaced or removed.
+  do {
+    lookAtPending(NONE);
+    for (const name of namesOfShared(ground)) if (!isWalked(name)) request(name);
+  } while (pending.length > 0);
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** All names of the files with several names that were found or are gone. */
+function namesOfShared({ rows, result }: Ground): Set<string> {
+  const names = [
+    ...[...result.found.values()].flatMap((seen) => otherNames(rows, rows.stat(seen.path), seen)),
+    ...[...result.gone.keys()].flatMap((path) => otherNames(rows, rows.stat(path), undefined)),
+  ];
+  return new Set(names);
 }
 
 /** The path itself or, where its parents have no rows, the highest of them that has none: it is new as a whole. */
