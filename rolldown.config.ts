@@ -68,6 +68,7 @@ export const library = {
     "restore-worker": "src/snapshot/restore/restore-worker.ts",
     "pattern-worker": "src/pit/death/pattern-worker.ts",
     "watch-worker": "src/pit/watch/watch-worker.ts",
+    "checkpoint-process": "src/pit/checkpoint/checkpoint-process.ts",
     "keeper-launch": "src/pit/start/keeper-launch.ts",
     "terminal-host": "src/pit/terminal/terminal-host.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",

@@ -1,7 +1,6 @@
 // What the pit's operations need, opened once by the daemon or by a command: machine, config, registry, settings, locks.
 // A registry that cannot be written never fails an operation.
-
-import { EventEmitter } from "node:events";
+import type { EventEmitter } from "node:events";
 import { resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
@@ -9,23 +8,20 @@ import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { lockMission, lockSettledMission } from "../cell/mission-lock.ts";
 import { type MissionStatus, noteMissionStatus } from "../cell/mission-status.ts";
-import { messageOf } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
-import { withReserve } from "../platform/reserve.ts";
-import { inTransaction } from "../platform/sqlite.ts";
+import type { EventChannels, NewEvent, Registry } from "../registry/registry.ts";
+import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import {
-  type Event,
-  type EventChannels,
-  type NewEvent,
-  openRegistry,
-  type Registry,
-} from "../registry/registry.ts";
-import { type MissionContext, openMissionContext, type RegistryWriter } from "../snapshot/mission-context.ts";
+  type CheckpointOptions,
+  type CheckpointResult,
+  takeCheckpoint,
+} from "../snapshot/operations/checkpoint.ts";
 import { createSlots, type Slots } from "../snapshot/slots.ts";
+import { createCheckpointProcesses } from "./checkpoint/process-pool.ts";
 import { applyCell } from "./narrow.ts";
-import { reserveFile } from "./paths.ts";
+import { createRegistryAccess } from "./registry-access.ts";
 import { createReloadableConfig } from "./reload-config.ts";
 import { type Grants, grantedValues, type PitSettings, toSettings } from "./settings.ts";
 
@@ -55,6 +51,8 @@ export interface PitContext extends Disposable {
   /** Opened on first use; undefined when it cannot be opened. */
   registry(): Registry | undefined;
   openMission(mission: MissionId): MissionContext;
+  /** Takes a checkpoint and records it. */
+  takeCheckpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult>;
   /** Held while a keeper starts. */
   readonly startSlots: Slots;
   /** What the user granted, narrowed by what the cell asks for (INV-11). Warns once about each key that is ignored. */
@@ -78,6 +76,11 @@ export interface PitContextOptions {
   readonly readConfig?: () => EffectiveConfig;
   /** Default: none, and agents run without hooks. */
   readonly program?: readonly string[];
+  /**
+   * Checkpoints that walk a cell are taken by other processes, which use the system's machine: for a program that runs for long.
+   * Default: in this process.
+   */
+  readonly usesProcesses?: boolean;
   log(line: string): void;
   warn(line: string): void;
 }
@@ -93,9 +96,6 @@ export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, environment } = options;
   const current = createReloadableConfig(options.effective, options.readConfig, options.log);
   const { config } = current.effective;
-  const events = new EventEmitter<EventChannels>();
-  events.setMaxListeners(0);
-  let registry: Registry | undefined;
   const slots = createSlots(machine.clock, CHECKPOINT_SLOTS, SLOT_MS);
   const warned = new Set<string>();
   // A daemon retries for days: log each warning once.
@@ -104,14 +104,11 @@ export function openPitContext(options: PitContextOptions): PitContext {
     warned.add(id);
     options.warn(line);
   };
-  const openOnce = (): Registry | undefined => {
-    try {
-      registry ??= openRegistry(machine, config.registry_file);
-    } catch (error) {
-      warnOnce(`cannot open the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
-    }
-    return registry;
-  };
+  const registry = createRegistryAccess(machine, config, warnOnce);
+  const processes = createCheckpointProcesses(machine.clock, {
+    onEvent: (event) => registry.events.emit("event", event),
+    onWarning: warnOnce,
+  });
   const settings = (record: Grants): PitSettings => {
     const { document, file } = current.effective;
     const granted = grantedValues(document, file, record);
@@ -120,35 +117,13 @@ export function openPitContext(options: PitContextOptions): PitContext {
     for (const [key, line] of Object.entries(warnings)) warnOnce(line, `${configFile} ${key}`);
     return toSettings(values);
   };
-  const recordEvent = (event: NewEvent): void => {
-    try {
-      const recorded = withReserve(machine.disk, reserveFile(config), () => openOnce()?.append(event));
-      if (recorded !== undefined) events.emit("event", recorded);
-      else events.emit("unrecorded", event);
-    } catch (error) {
-      warnOnce(`cannot write to the event log: ${messageOf(error)}`);
-      events.emit("unrecorded", event);
-    }
-  };
-  const record: MissionContext["record"] = (work) => {
-    const opened = openOnce();
-    if (opened === undefined) return;
-    const appended: Event[] = [];
-    const writer: RegistryWriter = {
-      database: opened.database,
-      append(event) {
-        const recorded = opened.append(event);
-        appended.push(recorded);
-        return recorded;
-      },
-    };
-    try {
-      inTransaction(opened.database, () => work(writer));
-      for (const event of appended) events.emit("event", event);
-    } catch (error) {
-      warnOnce(`cannot write to the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
-    }
-  };
+  const openMission = (mission: MissionId) =>
+    openMissionContext(machine, current.effective, mission, {
+      version: options.version,
+      environment,
+      record: registry.record,
+      slots,
+    });
   return {
     machine,
     get effective() {
@@ -165,23 +140,31 @@ export function openPitContext(options: PitContextOptions): PitContext {
     },
     program: options.program,
     log: options.log,
-    events,
-    registry: openOnce,
-    recordEvent,
+    events: registry.events,
+    registry: registry.open,
+    recordEvent: registry.recordEvent,
     startSlots: createSlots(machine.clock, START_SLOTS, SLOT_MS),
-    openMission: (mission) =>
-      openMissionContext(machine, current.effective, mission, {
+    openMission,
+    async takeCheckpoint(mission, checkpoint) {
+      // What a set names is usually little, and its stat store stays open in this process.
+      if (options.usesProcesses !== true || checkpoint.dirty !== undefined)
+        return await takeCheckpoint(openMission(mission), checkpoint);
+      using _ = await slots.acquire();
+      const { effective } = current;
+      return await processes.take({
+        effective,
+        mission,
+        options: checkpoint,
         version: options.version,
         environment,
-        record,
-        slots,
-      }),
+      });
+    },
     settings,
     lockMission: (mission, purpose) => lockMission(machine, config, mission, purpose),
     lockSettledMission: (mission, purpose) => lockSettledMission(machine, config, mission, purpose),
     [Symbol.dispose]() {
-      registry?.[Symbol.dispose]();
-      registry = undefined;
+      processes[Symbol.dispose]();
+      registry[Symbol.dispose]();
     },
   };
 }

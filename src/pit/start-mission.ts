@@ -4,7 +4,7 @@ import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
-import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
+import type { CheckpointResult } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
 import { type KnownAgent, recognizeAgent } from "./conversation/known-agent.ts";
 import { findSessionUser, sessionInUse } from "./conversation/session-claim.ts";
@@ -98,7 +98,7 @@ async function takeBaseline(
   agent: string,
 ): Promise<CheckpointResult> {
   try {
-    return await takeCheckpoint(context.openMission(mission), {
+    return await context.takeCheckpoint(mission, {
       reason: "baseline",
       agent,
       onlyIfChanged: true,

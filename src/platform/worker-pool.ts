@@ -2,7 +2,8 @@
 // the memory held by results that wait for their turn. The first failure ends the run.
 import { availableParallelism } from "node:os";
 import { type MessagePort, parentPort, type Worker, type WorkerOptions } from "node:worker_threads";
-import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
+import { LazarusError } from "./errors.ts";
+import { fromSentError, type SentError, toSentError } from "./sent-error.ts";
 import { startWorker } from "./worker-module.ts";
 
 export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "trackUnmanagedFds"> {
@@ -82,19 +83,10 @@ function startWorkers(options: WorkerPoolOptions): Worker[] {
   });
 }
 
-/** An error as plain data: class instances do not survive structured cloning. */
-interface Failure {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly hint: string | undefined;
-  readonly details: Readonly<Record<string, unknown>>;
-  readonly cause: string | undefined;
-}
-
 interface Reply<Result> {
   readonly index: number;
   readonly result?: Result;
-  readonly failure?: Failure;
+  readonly failure?: SentError;
 }
 
 interface Started extends Pick<WorkerPoolOptions, "module" | "depth"> {
@@ -127,7 +119,7 @@ async function runOn<Task, Result>(
     }
   };
   const onReply = (worker: Worker, { index, result, failure }: Reply<Result>) => {
-    if (failure !== undefined) throw toError(failure);
+    if (failure !== undefined) throw fromSentError(failure);
     queued.set(worker, queued.get(worker)! - 1);
     waiting.set(index, result!);
     // The worker gets its next task before the results are taken, which may be slow.
@@ -170,10 +162,6 @@ async function runOn<Task, Result>(
   }
 }
 
-function toError({ code, message, hint, details, cause }: Failure): LazarusError {
-  return new LazarusError(code, message, { hint, details, ...(cause && { cause: new Error(cause) }) });
-}
-
 const STOP = "lazarus: stop";
 
 /**
@@ -213,12 +201,7 @@ export function serveTasks<Task, Result>(
       const { result, transfer = [] } = perform(task, memory);
       port.postMessage({ index, result } satisfies Reply<Result>, transfer);
     } catch (error) {
-      port.postMessage({ index, failure: toFailure(error, doing) } satisfies Reply<Result>);
+      port.postMessage({ index, failure: toSentError(error, doing) } satisfies Reply<Result>);
     }
   });
-}
-
-function toFailure(error: unknown, doing: string): Failure {
-  const { code, message, hint, details, cause } = asLazarusError(error, doing);
-  return { code, message, hint, details, cause: cause instanceof Error ? cause.message : undefined };
 }

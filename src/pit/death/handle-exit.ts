@@ -12,11 +12,7 @@ import { readOutsideWorktree } from "../../cell/worktree-record.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef, Reason } from "../../snapshot/model/entry.ts";
-import {
-  type CheckpointOptions,
-  type CheckpointResult,
-  takeCheckpoint,
-} from "../../snapshot/operations/checkpoint.ts";
+import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operations/checkpoint.ts";
 import { noteStatus, type PitContext } from "../context.ts";
 import { recordCalls } from "../conversation/record-calls.ts";
 import { describeEnd, describeError } from "../describe.ts";
@@ -59,6 +55,8 @@ export interface ExitOptions {
   readonly sleptUntilMs?: number | undefined;
   /** The user waives a checkpoint that fails. */
   readonly withoutCheckpoint?: boolean;
+  /** Default: `capture`, which walks the cell. */
+  readonly takeCheckpoint?: PitContext["takeCheckpoint"];
 }
 
 /** The caller holds the mission's lock and has read the record under it. */
@@ -203,7 +201,10 @@ function hasCellAgain({ config }: PitContext, { mission, scene }: MissionRecord)
 async function checkpointExit(
   context: PitContext,
   record: MissionRecord,
-  { withoutCheckpoint = false }: ExitOptions,
+  {
+    withoutCheckpoint = false,
+    takeCheckpoint = (...checkpoint) => capture(context, ...checkpoint),
+  }: ExitOptions,
 ): Promise<{ readonly record: MissionRecord; readonly error?: LazarusError }> {
   const { agent, life, scene: before } = record;
   const mission = parseMissionId(record.mission);
@@ -213,7 +214,7 @@ async function checkpointExit(
   const onlyIfChanged = reason === "stop" || before?.waived === "cell-gone";
   const scene = { epoch: life!.epoch, checkpoint: null, error: null };
   try {
-    const { ref } = await capture(context, mission, { reason, message: null, agent, onlyIfChanged });
+    const { ref } = await takeCheckpoint(mission, { reason, message: null, agent, onlyIfChanged });
     const saved = setCheckpoint(record, { ...scene, checkpoint: ref.id });
     writeRecord(context.machine, context.config, saved);
     return { record: saved };
@@ -254,7 +255,7 @@ export async function capture(
   mission: MissionId,
   options: CheckpointOptions,
 ): Promise<CheckpointResult> {
-  const result = await takeCheckpoint(context.openMission(mission), options);
+  const result = await context.takeCheckpoint(mission, options);
   if (result.finished !== undefined)
     context.log(`${mission}: finished an interrupted restore of ${result.finished.target} first`);
   return result;

@@ -4,11 +4,7 @@
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { DirtySet } from "../../snapshot/model/dirty-set.ts";
 import type { CheckpointRef } from "../../snapshot/model/entry.ts";
-import {
-  type CheckpointOptions,
-  type CheckpointResult,
-  takeCheckpoint,
-} from "../../snapshot/operations/checkpoint.ts";
+import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operations/checkpoint.ts";
 import { type LayerRef, readCheckpoint } from "../../snapshot/vault/manifest.ts";
 import type { Vault } from "../../snapshot/vault/vault.ts";
 import type { PitContext } from "../context.ts";
@@ -53,7 +49,7 @@ export async function captureFromSet(
   const dirty = base === undefined || survey !== "set" ? undefined : toDirtySet(taken);
   let result: CheckpointResult;
   try {
-    result = await takeCheckpoint(cell, { ...options, dirty });
+    result = await context.takeCheckpoint(mission, { ...options, dirty });
   } catch (error) {
     watcher.putBack(mission, taken);
     throw error;

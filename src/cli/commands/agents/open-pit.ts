@@ -5,7 +5,8 @@ import { openPitContext, type PitContext } from "../../../pit/context.ts";
 import { VERSION } from "../../../platform/version.ts";
 import type { CliContext } from "../../context.ts";
 
-export function openCliPitContext(context: CliContext): PitContext {
+/** `isDaemon`: it runs for long, and keeps its memory small. */
+export function openCliPitContext(context: CliContext, { isDaemon = false } = {}): PitContext {
   return openPitContext({
     machine: context.machine,
     effective: context.config,
@@ -14,6 +15,7 @@ export function openCliPitContext(context: CliContext): PitContext {
     environment: context.surroundings.env,
     cwd: context.surroundings.cwd,
     program: [process.execPath, ...(process.argv[1] === undefined ? [] : [resolve(process.argv[1])])],
+    usesProcesses: isDaemon,
     log: (line) => context.say(line),
     warn: (line) => context.warn(line),
   });

@@ -18,7 +18,7 @@ export const command = defineCommand({
   ],
   exits: ["busy", "machine", "unsupported"],
   async run(context) {
-    using pitContext = openCliPitContext(context);
+    using pitContext = openCliPitContext(context, { isDaemon: true });
     using pit = await openPit(pitContext);
     for (const line of [...context.config.warnings, ...findUnusedKeys(context.config)]) context.warn(line);
     await using _ = openPitServices(pitContext, pit.live);
