@@ -129,11 +129,11 @@ async function takeCheckpoint(
     agent: agent === undefined ? agentOf(pitContext.config, mission) : agent,
     ...(request.live && LIVE_POINT),
   };
-  if (live?.isWatched(mission)) return await live.checkpoint(mission, options);
-  if (!onlyWatched) return await capture(pitContext, mission, options);
-  throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
-    hint: `lazarus checkpoint ${mission} walks it`,
-  });
+  if (onlyWatched && !live?.isWatched(mission))
+    throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
+      hint: `lazarus checkpoint ${mission} walks it`,
+    });
+  return await (live?.checkpoint(mission, options) ?? capture(pitContext, mission, options));
 }
 
 function describeStop({ wasRunning, checkpoint, checkpointBefore, checkpointError, killed }: StopResult) {

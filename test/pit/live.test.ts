@@ -1,6 +1,6 @@
 // Live points (INV-10): recent work is in a checkpoint, no matter which process is killed.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { worktreeRecords } from "../../src/cell/worktree-record.ts";
@@ -216,5 +216,46 @@ describe("a directory that is protected without an agent", () => {
     expect(readFileSync(join(directory, "before"), "utf8")).toBe("1\n");
     expect(world.run(["release", directory]).exit).toBe(0);
     await world.until("the pit to see that", () => status("app").live === null);
+  });
+
+  it("stays protected when an agent has worked there and ended, or was stopped", async () => {
+    configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
+    const directory = join(world.directory, "app");
+    mkdirSync(directory);
+    expect(world.run(["protect", directory]).exit).toBe(0);
+    await world.openPit();
+    world.run(["run", "app", "-d", ...sh("echo 1 > by-agent")]);
+    await world.until("the end of the agent", () => world.state("app") === "finished");
+    writeFileSync(join(directory, "finished"), "2\n");
+    await world.until("a point after its end", () => saved("app", "finished") === "2\n");
+    world.run(["run", "app", "-d", ...sh("exec sleep 600")]);
+    expect(world.run(["stop", "app"]).exit).toBe(0);
+    writeFileSync(join(directory, "stopped"), "3\n");
+    await world.until("a point after the stop", () => saved("app", "stopped") === "3\n");
+  });
+});
+
+describe("the checkpoint after a crash", () => {
+  it("holds the last change, and looks only at what changed", async () => {
+    configure({ quiet_seconds: 0.1, protect_within_seconds: FAR, revive: "no" });
+    world.run(["init", "m1"]);
+    const at = (name: string) => join(worktree("m1"), name);
+    writeFileSync(at("linked"), "before\n");
+    linkSync(at("linked"), join(world.directory, "outside"));
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    // Files of the last two seconds are read again in any case.
+    const old = performance.now() + 2500;
+    for (let i = 0; performance.now() < old || i < 2; i += 1) {
+      writeFileSync(at("tick"), `${i}\n`);
+      await world.until("a point", () => saved("m1", "tick") === `${i}\n`);
+    }
+    world.run(["set", "m1", `quiet_seconds=${FAR}`]);
+    writeFileSync(at("last"), "change\n");
+    // The watch cannot see this: a walk would.
+    writeFileSync(join(world.directory, "outside"), "after\n");
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("the checkpoint", () => world.checkpoints("m1").at(-1)?.reason === "crash");
+    expect([saved("m1", "last"), saved("m1", "linked")]).toEqual(["change\n", "before\n"]);
   });
 });

@@ -40,7 +40,7 @@ export interface UnseenCounts {
 export interface LiveCheckpoints {
   /** Whether a checkpoint of the mission need not walk its cell. */
   isWatched(mission: MissionId): boolean;
-  /** Takes a checkpoint of a watched mission from what changed. */
+  /** Takes a checkpoint: from what changed, if that is known. */
   checkpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult>;
   readonly unseen: UnseenCounts;
 }
@@ -125,7 +125,7 @@ class WatchedLivePoints implements LivePoints {
       try {
         const { result } = await captureFromSet(this.context, this.watcher, mission, each, {
           ...options,
-          survey: "set",
+          survey: surveyOf(each, false),
           onTaken: () => this.beginSaving(mission, each),
         });
         isSaved = true;
@@ -215,7 +215,7 @@ function listSome(paths: readonly string[]): string {
   return `${paths.slice(0, MAX_LISTED).join(", ")}${more}`;
 }
 
-/** Directories that were protected without ever starting an agent. */
+/** Directories that stay protected when no agent runs in them. */
 export function listProtectedDirectories(context: PitContext): LiveMission[] {
   return listWorktreeRecords(context.config.missions_root)
     .filter(({ released_ms: releasedMs }) => releasedMs === null)
@@ -226,13 +226,14 @@ export function listProtectedDirectories(context: PitContext): LiveMission[] {
     });
 }
 
-/** Undefined when the mission has had an agent, or what was granted to it cannot be read. */
+/** Undefined when what was granted to a mission cannot be read. */
 function readGrants({ config }: PitContext, mission: string): Grants | undefined {
   const nothing = { mission, agent: "", settings: {}, revive: null, stall_seconds: null };
   try {
     const record = readRecord(config, mission);
-    if (record === undefined) return readEpoch(config, mission as MissionId) === 0 ? nothing : undefined;
-    return record.life === null ? record : undefined;
+    if (record !== undefined) return record;
+    // A lost record may have granted less.
+    return readEpoch(config, mission as MissionId) === 0 ? nothing : undefined;
   } catch {
     return undefined;
   }

@@ -20,6 +20,7 @@ const FOREGROUND_MS = 1000;
 
 export interface AttendOptions {
   readonly watchList: WatchList;
+  readonly takeCheckpoint: PitContext["takeCheckpoint"];
   /** When the host last woke from sleep. */
   readonly sleptUntilMs: number | undefined;
   /** A pit that is shutting down starts nothing. */
@@ -46,7 +47,8 @@ export async function attendMission(
   using lock = await context.lockMission(mission, `pit: end of ${mission}`);
   const current = readRecord(config, mission);
   if (isInForeground(machine.processes, current)) return clock.nowMs() + FOREGROUND_MS;
-  const exit = await handleExit(context, current, { sleptUntilMs: options.sleptUntilMs });
+  const { sleptUntilMs, takeCheckpoint } = options;
+  const exit = await handleExit(context, current, { sleptUntilMs, takeCheckpoint });
   if (exit.state === "none") return undefined;
   if (exit.state === "alive") return clock.nowMs();
   if (exit.state === "checkpoint-failed") throw exit.error;

@@ -1,5 +1,4 @@
 // The end of a pit: saves what running agents have done so far. The agents keep running under their keepers.
-import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
 import { readRecord } from "../record/store.ts";
 import { beat, type Supervisor } from "./supervisor.ts";
@@ -8,7 +7,7 @@ const SHUTDOWN_MS = 60_000;
 
 /** Waits for running tasks, then takes a checkpoint of every running agent's cell. */
 export async function shutDown(supervisor: Supervisor): Promise<void> {
-  const { context, watchList, queue } = supervisor;
+  const { context, watchList, queue, live } = supervisor;
   const { clock } = context.machine;
   supervisor.stopping = true;
   const deadlineMs = clock.monotonicMs() + SHUTDOWN_MS;
@@ -21,7 +20,7 @@ export async function shutDown(supervisor: Supervisor): Promise<void> {
       if (record === undefined || !context.settings(record).checkpointAtShutdown) continue;
       if (clock.monotonicMs() > deadlineMs)
         context.log(`${mission}: no time left for the shutdown checkpoint`);
-      else await capture(context, mission, { reason: "shutdown", message: null, agent: record.agent });
+      else await live.checkpoint(mission, { reason: "shutdown", message: null, agent: record.agent });
     } catch (error) {
       context.log(`${mission}: shutdown checkpoint failed: ${describeError(error)}`);
     }

@@ -7,7 +7,6 @@ import { keepReserve } from "../../platform/reserve.ts";
 import type { ServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
 import { applyKeeperStep } from "../death/finish-keeper.ts";
-import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
 import {
   createLivePoints,
@@ -39,6 +38,8 @@ export interface Supervisor {
   readonly live: LivePoints;
   /** Directories that are protected without an agent, as of the last rescan. */
   directories: readonly LiveMission[];
+  /** Missions whose agent has ended and may have changes that no checkpoint holds, until that end is handled. */
+  readonly ending: Map<MissionId, LiveMission>;
   /** Why they could not be listed, as it was logged. */
   directoriesProblem: string | undefined;
   /** The missions that were last protected, in comparable form. */
@@ -70,6 +71,7 @@ export function createSupervisor(context: PitContext): Supervisor {
     live: createLivePoints(context, openTreeWatcher({ cookies: watchDirectory(context.config) })),
     directories: [],
     directoriesProblem: undefined,
+    ending: new Map(),
     protectedKey: "",
     attendAtMs: new Map(),
     problems: new Map(),
@@ -92,14 +94,17 @@ export function attend({ queue, stopping }: Supervisor, mission: MissionId): voi
 }
 
 async function attendNow(supervisor: Supervisor, mission: MissionId): Promise<void> {
-  const { context, watchList, settings, attendAtMs, problems, sleptUntilMs } = supervisor;
+  const { context, watchList, settings, attendAtMs, problems, sleptUntilMs, live, ending } = supervisor;
   attendAtMs.delete(mission);
   settings.forget(mission);
   findDirectories(supervisor);
   await reportProblems(supervisor, mission, async () => {
     const isStopping = () => supervisor.stopping;
-    const atMs = await attendMission(context, mission, { watchList, sleptUntilMs, isStopping });
-    if (atMs !== undefined) attendAtMs.set(mission, atMs);
+    const takeCheckpoint: PitContext["takeCheckpoint"] = (...checkpoint) => live.checkpoint(...checkpoint);
+    const options = { watchList, takeCheckpoint, sleptUntilMs, isStopping };
+    const atMs = await attendMission(context, mission, options);
+    if (atMs === undefined) ending.delete(mission);
+    else attendAtMs.set(mission, atMs);
     problems.delete(mission);
   });
 }
@@ -148,7 +153,11 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
   return () => {
     const now = read();
     const ended = watchList.ended(now.monotonicMs);
-    for (const mission of ended) watchList.remove(mission);
+    for (const mission of ended) {
+      const known = liveMission(supervisor, mission, now.monotonicMs);
+      if (known !== undefined) supervisor.ending.set(mission, known);
+      watchList.remove(mission);
+    }
     urgeKeepers(supervisor, now.monotonicMs);
     const agents = listTimers(supervisor, now.monotonicMs);
     const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, attendAtMs, agents }, now);
@@ -265,12 +274,12 @@ function checkStallOf(supervisor: Supervisor, mission: MissionId, monotonicMs: n
 
 /** Alerts about cells whose heartbeats have stopped, and takes a checkpoint of each. */
 function reportSilence(supervisor: Supervisor): void {
-  const { context, queue } = supervisor;
+  const { context, queue, live } = supervisor;
   try {
     for (const { mission, reason } of findNewSilences(context)) {
       context.log(`${mission}: ${reason}`);
       context.recordEvent({ kind: "alert", mission, data: { action: "silent", reason } });
-      const checkpoint = () => capture(context, mission, { reason: "crash", message: reason, agent: null });
+      const checkpoint = () => live.checkpoint(mission, { reason: "crash", message: reason, agent: null });
       queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
     }
   } catch (error) {
@@ -279,12 +288,12 @@ function reportSilence(supervisor: Supervisor): void {
 }
 
 function takeScheduledCheckpoint(supervisor: Supervisor, mission: MissionId, monotonicMs: number): void {
-  const { context, watchList, queue } = supervisor;
+  const { live, watchList, queue } = supervisor;
   const agent = watchList.get(mission);
   if (agent === undefined) return;
   agent.checkpointedMs = monotonicMs;
   const name = supervisor.settings.get(mission, monotonicMs)?.agent ?? null;
-  const checkpoint = () => capture(context, mission, { reason: "scheduled", message: null, agent: name });
+  const checkpoint = () => live.checkpoint(mission, { reason: "scheduled", message: null, agent: name });
   queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
 }
 
@@ -320,13 +329,22 @@ function takeLivePoints(supervisor: Supervisor, monotonicMs: number): void {
   for (const mission of live.due(monotonicMs)) queue.addWork(mission, () => live.take(mission));
 }
 
-/** Missions with a running agent, and directories that are protected without one. */
+/** Missions with an agent that runs or has just ended, and directories that are protected without one. */
 function listLiveMissions(supervisor: Supervisor, monotonicMs: number): LiveMission[] {
-  const { watchList, settings } = supervisor;
-  const missions: LiveMission[] = [];
-  for (const { mission } of watchList.all()) {
-    const known = settings.get(mission, monotonicMs);
-    if (known?.live) missions.push({ mission, agent: known.agent, limits: known.live });
-  }
-  return [...missions, ...supervisor.directories];
+  const { watchList, ending, directories } = supervisor;
+  const running = [...watchList.all()].flatMap(
+    ({ mission }) => liveMission(supervisor, mission, monotonicMs) ?? [],
+  );
+  const all = [...directories, ...ending.values(), ...running];
+  return [...new Map(all.map((each) => [each.mission, each])).values()];
+}
+
+/** Undefined when the mission takes no live points. */
+function liveMission(
+  { settings }: Supervisor,
+  mission: MissionId,
+  monotonicMs: number,
+): LiveMission | undefined {
+  const known = settings.get(mission, monotonicMs);
+  return known?.live ? { mission, agent: known.agent, limits: known.live } : undefined;
 }
