@@ -2,7 +2,7 @@
 // published by then leaves only what the next one removes (INV-2).
 import { parseMissionId } from "../../cell/mission-id.ts";
 import { systemMachine } from "../../platform/machine.ts";
-import { toSentError } from "../../platform/sent-error.ts";
+import { toSentError } from "../../platform/worker/sent-error.ts";
 import { openMissionContext } from "../../snapshot/mission-context.ts";
 import { takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import { createRegistryAccess } from "../registry-access.ts";

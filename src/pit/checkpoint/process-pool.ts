@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { EffectiveConfig } from "../../cell/config.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { fromSentError, type SentError } from "../../platform/sent-error.ts";
+import { fromSentError, type SentError } from "../../platform/worker/sent-error.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
 import type { Event } from "../../registry/registry.ts";
 import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operations/checkpoint.ts";

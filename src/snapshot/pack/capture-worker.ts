@@ -1,6 +1,6 @@
 // The worker thread of a capture. All logic is in task.ts.
 import { posixSupport } from "../../platform/posix.ts";
-import { serveTasks } from "../../platform/worker-pool.ts";
+import { serveTasks } from "../../platform/worker/worker-pool.ts";
 import type { CaptureTask } from "../model/capture-item.ts";
 import { runTask } from "./task.ts";
 import { encodeReply, type TaskReply } from "./task-reply.ts";

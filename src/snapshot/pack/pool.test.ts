@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createWorkerPool } from "../../platform/worker-pool.ts";
+import { createWorkerPool } from "../../platform/worker/worker-pool.ts";
 import type { CaptureTask, TaskResult } from "../model/capture-item.ts";
 import { createCapturePool } from "./pool.ts";
 

@@ -1,6 +1,6 @@
 // Runs capture tasks and delivers their results in task order: on the calling thread when there is little to read, on
 // worker threads otherwise.
-import { createWorkerPool } from "../../platform/worker-pool.ts";
+import { createWorkerPool } from "../../platform/worker/worker-pool.ts";
 import type { CapturedItem, CaptureItem, CaptureTask, Packed, TaskResult } from "../model/capture-item.ts";
 import type { TreeRoot } from "../model/cell-tree.ts";
 import { runTask } from "./task.ts";

@@ -3,7 +3,7 @@
 import { unlinkSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
-import { createWorkerPool } from "../../platform/worker-pool.ts";
+import { createWorkerPool } from "../../platform/worker/worker-pool.ts";
 import type { Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";

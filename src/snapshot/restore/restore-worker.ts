@@ -1,6 +1,6 @@
 // The worker thread of a restore: makes batches of files. The layers are passed in when it starts.
 import { workerData } from "node:worker_threads";
-import { serveTasks } from "../../platform/worker-pool.ts";
+import { serveTasks } from "../../platform/worker/worker-pool.ts";
 import { createLayerReader, type LayerMembers } from "../vault/layer-reader.ts";
 import type { FileToMake } from "./batches.ts";
 import { detectCapabilities } from "./make-path.ts";

@@ -1,5 +1,5 @@
 // Errors as plain data, to send them to another thread or process: class instances do not survive structured cloning.
-import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
+import { asLazarusError, type ErrorCode, LazarusError } from "../errors.ts";
 
 export interface SentError {
   readonly code: ErrorCode;

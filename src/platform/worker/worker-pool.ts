@@ -2,9 +2,9 @@
 // the memory held by results that wait for their turn. The first failure ends the run.
 import { availableParallelism } from "node:os";
 import { type MessagePort, parentPort, type Worker, type WorkerOptions } from "node:worker_threads";
-import { LazarusError } from "./errors.ts";
+import { LazarusError } from "../errors.ts";
+import { startWorker } from "../worker-module.ts";
 import { fromSentError, type SentError, toSentError } from "./sent-error.ts";
-import { startWorker } from "./worker-module.ts";
 
 export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "trackUnmanagedFds"> {
   /** File name of the worker's module, without extension. */
