@@ -1,6 +1,6 @@
 // Edge cases of flows: content that readers would reject is not written, a stuck or oddly named flow does not hide others,
 // and names that have a meaning to Lazarus can be used as workflow names.
-import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { changeFlow, execPlan, listFlows, pruneFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
@@ -58,6 +58,36 @@ describe("exec", () => {
       message: expect.stringMatching(/brief cannot be run: expired at .*; nothing was run/),
     });
     expect(fixture.read("brief").status).toBe("in_progress");
+  });
+
+  it("calls a step that a signal ended unknown at once; both ways out of the hint work", async () => {
+    using fixture = createFixture();
+    const yaml =
+      "workflow: x\nsteps: [{key: send, run: 'echo x >> log; kill -9 $$'}, {key: end, run: 'true'}]";
+    const plan = await parsePlan(yaml, "p.yaml");
+    for (const more of [{}, {}, { retryUnknown: ["send"] }]) {
+      expect(await failure(exec(fixture, plan, more))).toMatchObject({
+        code: "FLOW_OUTCOME_UNKNOWN",
+        message: expect.stringContaining('x: the outcome of "send" is unknown'),
+        hint: expect.stringContaining("lazarus flow update -w x --complete send"),
+        details: { key: "send" },
+      });
+      expect(fixture.read("x")).toMatchObject({
+        status: "blocked",
+        notes: "step send: its outcome is unknown",
+      });
+    }
+    expect(readFileSync(join(fixture.root, "log"), "utf8")).toBe("x\nx\n");
+    await changeFlow(fixture.workspace, { workflow: "x" }, { complete: ["send"] }, fixture.owner());
+    expect(await exec(fixture, plan)).toMatchObject({ outcome: "done" });
+  });
+
+  it("runs a step again that a signal ended, if it is safe to repeat", async () => {
+    using fixture = createFixture();
+    const step = "{key: get, retry: safe, run: 'test -e log || { touch log; kill -9 $$; }'}";
+    const plan = await parsePlan(`workflow: y\nsteps: [${step}]`, "p.yaml");
+    expect(await exec(fixture, plan)).toMatchObject({ outcome: "failed", exitCode: 137 });
+    expect(await exec(fixture, plan)).toMatchObject({ outcome: "done" });
   });
 
   it("refuses --retry-unknown for an unknown step before anything runs", async () => {

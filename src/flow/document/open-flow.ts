@@ -44,13 +44,19 @@ export function damagedError(
     if (error.kind === "machine") return error;
   }
   return new LazarusError("FLOW_DAMAGED", `${place.file} ${reading.reason}`, {
-    hint: unreadable ? `ls -ld ${shellWord(place.file)}` : acceptEditHint(place.file, place.stem),
+    hint: unreadable
+      ? `ls -ld ${shellWord(place.file)}`
+      : acceptEditHint(reading.why, place.file, place.stem),
     details: { file: place.file, why: reading.why },
   });
 }
 
-function acceptEditHint(file: string, stem: string): string {
-  return `check it: less ${shellWord(file)}; then: lazarus flow accept-edit --workflow ${shellWord(stem)}`;
+/** Only a wrong hash can be accepted as it is. */
+function acceptEditHint(why: string, file: string, stem: string): string {
+  const accept = `lazarus flow accept-edit --workflow ${shellWord(stem)}`;
+  return why === "hash"
+    ? `check it: less ${shellWord(file)}; then: ${accept}`
+    : `repair ${shellWord(file)} in an editor, then: ${accept}; or remove the file and start over`;
 }
 
 /** `alternative` is appended to the hint. */
@@ -60,7 +66,7 @@ export function quarantinedError(
   alternative = "",
 ): LazarusError {
   return new LazarusError("FLOW_DAMAGED", `${stem} is in quarantine: ${file} ${reason}`, {
-    hint: `${acceptEditHint(file, stem)}${alternative}`,
+    hint: `${acceptEditHint(why, file, stem)}${alternative}`,
     details: { file, why },
   });
 }

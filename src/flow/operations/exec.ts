@@ -74,11 +74,19 @@ async function runSteps(
     const result = await runStep(workspace, request, step);
     onStep?.(step, result.outcome, result.exitCode);
     if (result.exitCode !== 0) {
-      const notes = `step ${step.key} ended with exit code ${result.exitCode}`;
-      await changeFlow(workspace, plan, { status: "failed", step: step.key, notes }, me);
+      const ending = `ended with exit code ${result.exitCode}`;
+      // It did not report its own failure, so it may have taken effect.
       const unknown = wasKilled(result.exitCode) && step.retry !== "safe";
+      const [status, notes] = unknown ? (["blocked", UNKNOWN_NOTE] as const) : (["failed", ending] as const);
+      await changeFlow(workspace, plan, { status, step: step.key, notes: `step ${step.key}: ${notes}` }, me);
       if (signal?.aborted)
         throw interruptedError(plan, step, unknown ? checkFirstHint(plan, step) : CONTINUES);
+      if (unknown)
+        throw unknownError(
+          plan,
+          step,
+          `the outcome of ${JSON.stringify(step.key)} is unknown: it ${ending}, that of a signal`,
+        );
       return { outcome: "failed", exitCode: result.exitCode, step: step.key };
     }
     crashPoint("flow.exec.step-ended");
@@ -107,12 +115,9 @@ async function runStep(workspace: Workspace, request: ExecRequest, step: PlanSte
     });
   } catch (error) {
     if (!(error instanceof LazarusError && error.code === "FLOW_OUTCOME_UNKNOWN")) throw error;
-    const notes = `the outcome of step ${step.key} is unknown`;
+    const notes = `step ${step.key}: ${UNKNOWN_NOTE}`;
     await changeFlow(workspace, plan, { status: "blocked", step: step.key, notes }, me);
-    throw new LazarusError("FLOW_OUTCOME_UNKNOWN", `${plan.workflow}: ${error.message}`, {
-      hint: checkFirstHint(plan, step),
-      details: error.details,
-    });
+    throw unknownError(plan, step, error.message, error.details);
   }
 }
 
@@ -162,6 +167,15 @@ async function start(workspace: Workspace, plan: Plan, me: Owner): Promise<"star
     if (error instanceof LazarusError && error.code === "FLOW_ALREADY_DONE") return "already-done";
     throw error;
   }
+}
+
+const UNKNOWN_NOTE = "its outcome is unknown";
+
+function unknownError(plan: Plan, step: PlanStep, problem: string, details: object = {}): LazarusError {
+  return new LazarusError("FLOW_OUTCOME_UNKNOWN", `${plan.workflow}: ${problem}`, {
+    hint: checkFirstHint(plan, step),
+    details: { key: step.key, ...details },
+  });
 }
 
 const CONTINUES = "the same command continues from there";

@@ -87,6 +87,9 @@ function warnBad(context: CliContext, bad: readonly BadFlow[]): void {
     const where = quarantined ? "moved to quarantine" : "left in place";
     context.warn(`${shown(workflowId)} was not resumed: its file ${shown(reason)}; ${where}: ${shown(file)}`);
     if (why === "newer") context.say("  upgrade Lazarus on this machine: npm install -g lazarus@latest");
-    else context.say(`  check it, then: lazarus flow accept-edit --workflow ${shown(shellWord(workflowId))}`);
+    else
+      context.say(
+        `  ${why === "hash" ? "check" : "repair"} it, then: lazarus flow accept-edit --workflow ${shown(shellWord(workflowId))}`,
+      );
   }
 }
