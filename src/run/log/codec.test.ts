@@ -51,8 +51,8 @@ test("a cycle is refused", () => {
 
 test("a value is refused before it exhausts the stack", () => {
   const nested = (depth: number) => JSON.parse("[".repeat(depth) + "]".repeat(depth));
-  expect(JSON.stringify(roundTrip(nested(1000)))).toBe(JSON.stringify(nested(1000)));
-  expect(() => encodeValue(nested(100_000))).toThrow("value is nested more than 1000 levels deep");
+  expect(JSON.stringify(roundTrip(nested(250)))).toBe(JSON.stringify(nested(250)));
+  expect(() => encodeValue(nested(100_000))).toThrow("value is nested more than 250 levels deep");
 });
 
 test("any plain value survives", () => {

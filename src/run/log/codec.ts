@@ -5,7 +5,7 @@ import type { Json } from "../model/types.ts";
 
 const TAG = "$";
 /** Deeper values exhaust the stack of whatever reads them. */
-const MAX_DEPTH = 1000;
+const MAX_DEPTH = 250;
 
 /** Encodes a value. Throws RUN_NOT_STORABLE, naming the path of what cannot be stored. */
 export function encodeValue(value: unknown, path = "value"): Json {
