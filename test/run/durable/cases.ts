@@ -10,7 +10,7 @@ import {
   tool,
 } from "ai";
 import { z } from "zod";
-import { type Content, call, type Line, script } from "./models.ts";
+import { type Content, call, type Line, script, stalled } from "./models.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: settings of agents with different tools.
 type Any = Record<string, any>;
@@ -26,6 +26,8 @@ export interface Case {
   readonly fails?: boolean;
   /** Depends on an object of the caller that ends with its process, so only a finished run is the same again. */
   readonly volatile?: boolean;
+  /** A time limit ends it, at a moment that depends on the machine: only how it ends is compared. */
+  readonly timed?: boolean;
 }
 
 const add = tool({
@@ -38,6 +40,16 @@ const add = tool({
   metadata: { source: "test" },
   execute: ({ a, b }) => a + b,
   toModelOutput: ({ output }) => ({ type: "text", value: `sum ${output}` }),
+});
+/** Waits until it is aborted. */
+const hang = tool({
+  inputSchema: z.object({}),
+  execute: (_, { abortSignal }) =>
+    new Promise<string>((_, reject) => {
+      const abort = () => reject(abortSignal!.reason);
+      if (abortSignal!.aborted) abort();
+      else abortSignal!.addEventListener("abort", abort, { once: true });
+    }),
 });
 const twoSteps: Line[] = [[call("add", { a: 1, b: 2 })], "three"];
 
@@ -121,6 +133,26 @@ export const CASES: Readonly<Record<string, Case>> = {
         const model = script([[call("add", { a: 3, b: 4 }, "second")]], "other-model");
         return { model, temperature: 0.1, messages: [...messages.slice(-2)], instructions: "second" };
       },
+    }),
+  },
+  "everything prepared": {
+    lines: [[call("look", {})], "seen"],
+    settings: (note) => ({
+      tools: {
+        other: add,
+        look: tool({
+          inputSchema: z.object({}),
+          contextSchema: z.object({ user: z.string() }),
+          execute: (_, { context, ...o }) => note("look", [context, (o as Any).experimental_sandbox?.name]),
+        }),
+      },
+      toolsContext: { look: { user: "u" } },
+      runtimeContext: { tenant: "t" },
+      prepareStep: ({ stepNumber }: Any) => ({
+        ...{ toolChoice: "auto", activeTools: ["look"], toolOrder: ["look"], system: `step ${stepNumber}` },
+        ...{ toolsContext: { look: { user: "v" } }, runtimeContext: { tenant: `t${stepNumber}` } },
+        ...{ providerOptions: { mock: { step: stepNumber } }, experimental_sandbox: { name: "box" } },
+      }),
     }),
   },
   "structured output": {
@@ -221,6 +253,25 @@ export const CASES: Readonly<Record<string, Case>> = {
       },
     }),
   },
+  "options of an execution": {
+    lines: [[call("look", { q: "x" })], "seen"],
+    settings: (note) => ({
+      toolsContext: { look: { user: "u" } },
+      tools: {
+        look: tool({
+          inputSchema: z.object({ q: z.string() }),
+          contextSchema: z.object({ user: z.string() }),
+          execute: (_, options) => {
+            // The sandbox is an object of the caller: by name.
+            const { experimental_sandbox: sandbox, ...rest } = options as Any;
+            note("execution", { ...rest, experimental_sandbox: sandbox?.name });
+            return "looked";
+          },
+        }),
+      },
+    }),
+    call: () => ({ experimental_sandbox: { name: "box" }, abortSignal: new AbortController().signal }),
+  },
   "a dynamic tool": {
     lines: [[call("any", { x: 1 })], "done"],
     settings: () => ({
@@ -282,6 +333,50 @@ export const CASES: Readonly<Record<string, Case>> = {
         { type: "cut", reason: "length" },
       ],
     ],
+  },
+  "a tool that takes too long": {
+    lines: [[call("hang", {})], "gave up"],
+    settings: () => ({ tools: { hang } }),
+    call: () => ({ timeout: { toolMs: 5 } }),
+  },
+  "one tool that takes too long": {
+    lines: [[call("hang", {})], "gave up"],
+    settings: () => ({ tools: { hang } }),
+    call: () => ({ timeout: { tools: { hangMs: 5 } } }),
+  },
+  "a step that takes too long": {
+    lines: [[call("hang", {})], "never"],
+    settings: () => ({ tools: { hang } }),
+    call: () => ({ timeout: { stepMs: 50 } }),
+    timed: true,
+    fails: true,
+    // A process that continues the run has the whole time again.
+    volatile: true,
+  },
+  "a call that takes too long": {
+    lines: [[call("hang", {})], "never"],
+    settings: () => ({ tools: { hang } }),
+    call: () => ({ timeout: { totalMs: 50 } }),
+    timed: true,
+    fails: true,
+    // A process that continues the run has the whole time again.
+    volatile: true,
+  },
+  "a stream that does not start": {
+    lines: [],
+    settings: () => ({ model: stalled([]) }),
+    call: () => ({ timeout: { firstChunkMs: 5 } }),
+    timed: true,
+    streamOnly: true,
+    fails: true,
+  },
+  "a stream that stalls": {
+    lines: [],
+    settings: () => ({ model: stalled(["text-start", "text-delta"]) }),
+    call: () => ({ timeout: { chunkMs: 5 } }),
+    timed: true,
+    streamOnly: true,
+    fails: true,
   },
   steering: {
     lines: [[call("add", { a: 1, b: 2 })], "first", "second"],
@@ -348,6 +443,8 @@ export function agentOf({ lines, settings }: Case, note: (event: string, data?: 
   const agent = new ToolLoopAgent({
     id: "case",
     model,
+    // In every case: their events show what the SDK knows at each moment.
+    ...noted(note),
     ...settings?.(note),
     _internal: { generateId: () => `id-${++ids}`, generateCallId: () => "call-0", now: () => 0 },
   } as never);

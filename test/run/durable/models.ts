@@ -47,6 +47,7 @@ export function script(lines: readonly Line[], modelId = "script"): ScriptedMode
       usage: USAGE,
       warnings: [],
       providerMetadata: { mock: { position } },
+      request: { body: { position }, url: "https://model.example/v1/chat" },
       response: {
         id: `response-${position}`,
         timestamp: new Date(1000 * position),
@@ -60,7 +61,7 @@ export function script(lines: readonly Line[], modelId = "script"): ScriptedMode
     modelId,
     doGenerate: async (options) => answer(options) as never,
     doStream: async (options) => {
-      const { content, finishReason, usage, warnings, providerMetadata, response } = answer(options);
+      const { content, finishReason, usage, warnings, providerMetadata, request, response } = answer(options);
       const { headers, ...metadata } = response;
       return {
         stream: simulateReadableStream({
@@ -73,11 +74,32 @@ export function script(lines: readonly Line[], modelId = "script"): ScriptedMode
             { type: "finish", finishReason, usage, providerMetadata },
           ],
         }),
+        request,
         response: { headers },
       } as never;
     },
   });
   return Object.assign(model, { asked });
+}
+
+/** A model whose stream ends in silence after parts of these types. */
+export function stalled(types: readonly string[]): MockLanguageModelV4 {
+  return new MockLanguageModelV4({
+    provider: "mock",
+    modelId: "stalled",
+    doStream: async ({ abortSignal }) =>
+      ({
+        stream: new ReadableStream({
+          start(controller) {
+            controller.enqueue({ type: "stream-start", warnings: [] });
+            for (const type of types) controller.enqueue({ type, id: "t", delta: "a" });
+            abortSignal?.addEventListener("abort", () => controller.error(abortSignal.reason), {
+              once: true,
+            });
+          },
+        }),
+      }) as never,
+  });
 }
 
 function partsOf(item: Content, i: number): Content[] {
