@@ -74,7 +74,7 @@ export interface ToolCall {
   readonly command: string | null;
 }
 
-/** How far a conversation has come. */
+/** The position of a conversation. */
 export interface Position {
   /** Responses of the model so far; the texts and calls of one response count once. */
   readonly turn: number;

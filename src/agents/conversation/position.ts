@@ -1,4 +1,4 @@
-// How far a conversation has come, read from its copy: the text of the files in the order of their names, as every reader of a
+// The position of a conversation, read from its copy: the text of the files in the order of their names, as every reader of a
 // checkpoint sees it.
 import { join } from "node:path";
 import { readDatabase } from "../../platform/sqlite.ts";

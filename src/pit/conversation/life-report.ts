@@ -53,7 +53,7 @@ export function newestSession(adapter: Adapter, place: Place, sinceMs: number): 
   return adapter.findSessions(place, sinceMs, createSessionReader(adapter, place)).at(-1);
 }
 
-/** How far a conversation has come; null when there is no transcript. */
+/** The position of a conversation; null when there is no transcript. */
 export function readPosition(adapter: Adapter, place: Place, session: string): Position | null {
   const reader = createSessionReader(adapter, place);
   const files = adapter.sessionFiles(place, session, reader);

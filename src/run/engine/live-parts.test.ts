@@ -1,4 +1,4 @@
-// What of a streamed response may be shown early, and how it is continued.
+// Which parts of a streamed response may be shown early, and how the response continues after them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cutAtWord, remainder } from "./live-parts.ts";

@@ -52,7 +52,7 @@ export async function copyOutside(
     rmSync(join(copy, DESCRIPTION), { force: true });
     expect(await git(copy, ["init", "-q", "--bare", "--template=", format, "."], { environment }), "init");
     if (!isBorrowing) copyFiles(source.files, copy);
-    // Files that came from elsewhere say where the worktree is, and that there is one.
+    // The copied config names the worktree of the original, which this copy does not have.
     await inCopy(["config", "--file", "config", "--unset-all", "core.worktree"]);
     expect(await inCopy(["config", "--file", "config", "core.bare", String(isBorrowing)]), "config");
     // Commits of checkpoints belong to the missions of other cells as well, unless the repository itself is in this one.

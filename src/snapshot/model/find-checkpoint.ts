@@ -1,7 +1,8 @@
 // Finds the checkpoint that a user names: by id, unique prefix or suffix, `latest` or time. Pure: list and time are
 // parameters. A time covers its whole span, so that a time printed to the second finds its own checkpoint and a bare date
-// means the end of that day. Times without a zone are UTC, like everything Lazarus prints. A time wins over a suffix: `2d`
-// is two days ago, even where an id ends like that. Only the whole random part of an id wins over a time.
+// means the end of that day. Times without a zone are UTC, like everything Lazarus prints. A time takes precedence over a
+// suffix: `2d` is two days ago, even where an id ends like that. Only the whole random part of an id takes precedence over
+// a time.
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "./entry.ts";
 

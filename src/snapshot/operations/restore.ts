@@ -85,7 +85,7 @@ export interface RestoreResult {
   readonly notSaved: readonly Flaw[];
   /** How the positions of flows and runs change, one sentence each. */
   readonly moves: readonly string[];
-  /** How far the conversation is in the restored checkpoint; null without one. */
+  /** The position of the conversation in the restored checkpoint; null without one. */
   readonly conversation: ConversationPosition | null;
   /** What the mission did to the outside world after the checkpoint: it is not undone. */
   readonly doneSince: readonly EffectNote[];

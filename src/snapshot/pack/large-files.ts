@@ -1,5 +1,5 @@
 // Packs large files in pieces, so that all cores work on one of them. A file that changes between two pieces is packed
-// again; the last attempt in the stream wins, and one that never succeeds is marked torn (INV-6).
+// again; the last attempt in the stream counts, and a file that never stays quiet is marked torn (INV-6).
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
 import type {
@@ -64,7 +64,7 @@ export function planLargeFiles(target: PackTarget, units: readonly (readonly Cap
       if (piece < file.pieces.length - 1) return;
       for (const item of enterFile(target, file, reading!)) captured.set(item.entry.path, item);
       if (!reading!.moved) return;
-      // SQLite's copy is packed later in the stream, and wins.
+      // SQLite's copy is packed later in the stream and replaces it.
       if (reading!.isDatabase) missed.push(explainMiss(file.leader, changedDatabase()));
       else changed.push([file.leader, ...file.links]);
     },
