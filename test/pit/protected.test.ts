@@ -93,7 +93,7 @@ describe("a running pit", () => {
     await world.until("a point", () => isSaved("one"));
     expect(isSaved("tmp/x")).toBe(false);
     configure({ snapshot: { exclude: ["/worktree/other"] } });
-    await world.until("the new settings", () => log.includes("settings were changed"));
+    await world.until("the new settings", () => log.includes("settings have changed"));
     mkdirSync(join(directory, "other"));
     writeFileSync(join(directory, "other/y"), "");
     writeFileSync(join(directory, "two"), "");
