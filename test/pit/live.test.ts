@@ -23,12 +23,13 @@ function configure(pit: object): void {
 const sh = (script: string) => ["--", "sh", "-c", script];
 const live = (mission: string) => world.checkpoints(mission).filter(({ reason }) => reason === "live");
 /** The content of a file in the newest checkpoint; undefined when it is not there. */
-function saved(mission: string, path: string): string | undefined {
-  const { exit, stdout } = world.run(["cat", mission, `worktree/${path}`]);
+async function saved(mission: string, path: string): Promise<string | undefined> {
+  const { exit, stdout } = await world.call(["cat", mission, `worktree/${path}`]);
   return exit === 0 ? stdout : undefined;
 }
 const worktree = (mission: string) => join(world.missions, mission, "worktree");
-const status = (mission: string) => JSON.parse(world.run(["status", mission, "--json"]).stdout).missions[0];
+const status = async (mission: string) =>
+  JSON.parse((await world.call(["status", mission, "--json"])).stdout).missions[0];
 
 describe("while an agent works, the pit", () => {
   it("saves what it wrote after a quiet moment, and reports whether anything is unsaved", async () => {
@@ -36,21 +37,21 @@ describe("while an agent works, the pit", () => {
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
     writeFileSync(join(worktree("m1"), "one"), "1\n");
-    await world.until("the first file", () => saved("m1", "one") === "1\n");
+    await world.until("the first file", async () => (await saved("m1", "one")) === "1\n");
     mkdirSync(join(worktree("m1"), "a/b"), { recursive: true });
     writeFileSync(join(worktree("m1"), "a/b/two"), "2\n");
-    await world.until("a file in a new directory", () => saved("m1", "a/b/two") === "2\n");
+    await world.until("a file in a new directory", async () => (await saved("m1", "a/b/two")) === "2\n");
     rmSync(join(worktree("m1"), "one"));
-    await world.until("the removal", () => saved("m1", "one") === undefined);
-    await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
-    expect(status("m1").live).toEqual({
+    await world.until("the removal", async () => (await saved("m1", "one")) === undefined);
+    await world.until("nothing unsaved", async () => (await status("m1")).live.unsaved_since_ms === null);
+    expect((await status("m1")).live).toEqual({
       unsaved_since_ms: null,
       unsaved_changes: 0,
       is_late: false,
       unwatched: null,
       problem: null,
     });
-    expect(status("m1").last_checkpoint.reason).toBe("live");
+    expect((await status("m1")).last_checkpoint.reason).toBe("live");
     expect(world.run(["status", "m1"]).stdout).toContain("UNSAVED");
     expect(live("m1").length).toBeGreaterThanOrEqual(3);
   });
@@ -60,19 +61,19 @@ describe("while an agent works, the pit", () => {
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("i=0; while :; do i=$((i+1)); echo $i > file; sleep 0.05; done")]);
     await world.until("three points", () => live("m1").length >= 3);
-    expect(Number(saved("m1", "file"))).toBeGreaterThan(0);
+    expect(Number(await saved("m1", "file"))).toBeGreaterThan(0);
   });
 
   it("takes no point while it only waits and sends heartbeats", async () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: FAR });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("while :; do echo working; sleep 0.05; done")]);
-    await world.until("everything saved", () => status("m1").live?.unsaved_since_ms === null);
+    await world.until("everything saved", async () => (await status("m1")).live?.unsaved_since_ms === null);
     const before = live("m1").length;
     const size = world.log("m1").length;
     await world.until("much output", () => world.log("m1").length > size + 8 * 40);
     world.run(["heartbeat", "m1"]);
-    expect(status("m1").live.unsaved_since_ms).toBe(null);
+    expect((await status("m1")).live.unsaved_since_ms).toBe(null);
     expect(live("m1").length).toBe(before);
   });
 
@@ -82,7 +83,7 @@ describe("while an agent works, the pit", () => {
     expect(world.run(["set", "m1", "live", "off"]).exit).toBe(0);
     await world.openPit();
     await world.until("the pit to see it", () => world.state("m1") === "running");
-    expect(status("m1").live).toBe(null);
+    expect((await status("m1")).live).toBe(null);
     expect(world.run(["set", "m1"]).stdout).toContain("protect_within_seconds = null\n");
     expect(world.run(["set", "m1", "live", "0"]).exit).toBe(2);
     expect(world.run(["set", "m1", "--unset", "live"]).exit).toBe(0);
@@ -101,7 +102,7 @@ describe("while an agent works, the pit", () => {
     const { keeper, agent } = world.life("m1");
     for (const pid of [pit.pid!, keeper.pid, agent.pid]) process.kill(pid, "SIGKILL");
     rmSync(worktree("m1"), { recursive: true, force: true });
-    const text = saved("m1", "file")!;
+    const text = (await saved("m1", "file"))!;
     expect(lines(text)).toBeGreaterThan(0);
     expect(text).toBe(Array.from({ length: lines(text) }, (_, index) => `${index + 1}\n`).join(""));
   });
@@ -112,15 +113,15 @@ describe("while an agent works, the pit", () => {
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
     execFileSync("git", ["init", "-q"], { cwd: worktree("m1") });
     writeFileSync(join(worktree("m1"), "file"), "x");
-    await world.until("the file", () => saved("m1", "file") === "x");
-    await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
+    await world.until("the file", async () => (await saved("m1", "file")) === "x");
+    await world.until("nothing unsaved", async () => (await status("m1")).live.unsaved_since_ms === null);
     const { git } = JSON.parse(world.run(["checkpoint", "m1", "--json"]).stdout);
     expect(git.status).toBe("committed");
     const before = live("m1").length;
     // The commit's objects are noticed, and turn out to be saved.
-    await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
+    await world.until("nothing unsaved", async () => (await status("m1")).live.unsaved_since_ms === null);
     writeFileSync(join(worktree("m1"), "later"), "y");
-    await world.until("the next change", () => saved("m1", "later") === "y");
+    await world.until("the next change", async () => (await saved("m1", "later")) === "y");
     expect(live("m1").length).toBe(before + 1);
   });
 
@@ -128,10 +129,10 @@ describe("while an agent works, the pit", () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: 0.2, protect_share: 0.000001 });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
-    await world.until("the first point", () => status("m1").live?.unsaved_since_ms === null);
+    await world.until("the first point", async () => (await status("m1")).live?.unsaved_since_ms === null);
     for (const name of ["a", "b", "c"]) writeFileSync(join(worktree("m1"), name), "");
-    await world.until("the delay", () => status("m1").live.is_late);
-    expect(status("m1").live.unsaved_changes).toBeGreaterThanOrEqual(3);
+    await world.until("the delay", async () => (await status("m1")).live.is_late);
+    expect((await status("m1")).live.unsaved_changes).toBeGreaterThanOrEqual(3);
     expect(world.run(["status", "m1"]).stdout).toMatch(
       /m1: \d+ changes or more unsaved for longer than protect_within_seconds/,
     );
@@ -148,16 +149,16 @@ describe("while an agent works, the pit", () => {
       });
     // The first point is also due immediately.
     hook({ kind: "turn-end" });
-    await world.until("a first point", () => status("m1").live?.unsaved_since_ms === null);
+    await world.until("a first point", async () => (await status("m1")).live?.unsaved_since_ms === null);
     writeFileSync(join(worktree("m1"), "one"), "1\n");
-    await world.until("the pit to see it", () => status("m1").live.unsaved_since_ms !== null);
-    expect(saved("m1", "one")).toBe(undefined);
+    await world.until("the pit to see it", async () => (await status("m1")).live.unsaved_since_ms !== null);
+    expect(await saved("m1", "one")).toBe(undefined);
     hook({ kind: "turn-end" });
-    await world.until("the end of a turn", () => saved("m1", "one") === "1\n");
+    await world.until("the end of a turn", async () => (await saved("m1", "one")) === "1\n");
     writeFileSync(join(worktree("m1"), "two"), "2\n");
     await world.until("the API", () => existsSync(join(world.home, "run/http.json")));
     hook({ kind: "tool-start", call: { id: "1", tool: "bash", command: "rm -rf ." } });
-    await world.until("the command that deletes", () => saved("m1", "two") === "2\n");
+    await world.until("the command that deletes", async () => (await saved("m1", "two")) === "2\n");
   });
 
   it("saves what a repository's branch points to, and adds no commit", async () => {
@@ -193,7 +194,7 @@ describe("a directory that is protected without an agent", () => {
     for (const name of readdirSync(records)) writeFileSync(join(records, name), "{");
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("echo 1 > file; exec sleep 600")]);
-    await world.until("the file", () => saved("m1", "file") === "1\n");
+    await world.until("the file", async () => (await saved("m1", "file")) === "1\n");
   });
 
   it("gets live points from a running pit, until it is released", async () => {
@@ -204,10 +205,10 @@ describe("a directory that is protected without an agent", () => {
     expect(world.run(["protect", directory]).exit).toBe(0);
     await world.openPit();
     writeFileSync(join(directory, "after"), "2\n");
-    await world.until("the file", () => saved("app", "after") === "2\n");
+    await world.until("the file", async () => (await saved("app", "after")) === "2\n");
     expect(readdirSync(directory).sort()).toEqual(["after", "before"]);
     rmSync(join(directory, "before"));
-    await world.until("the removal", () => saved("app", "before") === undefined);
+    await world.until("the removal", async () => (await saved("app", "before")) === undefined);
     expect(world.run(["restore", "app"]).stderr).toContain("to go further back: lazarus restore app 10m");
     const before = live("app").find(
       ({ checkpoint_id: id }) => world.run(["ls", "app", id, "worktree/before"]).exit === 0,
@@ -215,7 +216,7 @@ describe("a directory that is protected without an agent", () => {
     expect(world.run(["restore", "app", before!.checkpoint_id]).exit).toBe(0);
     expect(readFileSync(join(directory, "before"), "utf8")).toBe("1\n");
     expect(world.run(["release", directory]).exit).toBe(0);
-    await world.until("the pit to see that", () => status("app").live === null);
+    await world.until("the pit to see that", async () => (await status("app")).live === null);
   });
 
   it("stays protected when an agent has worked there and ended, or was stopped", async () => {

@@ -24,6 +24,7 @@ export interface PitWorld extends World {
   processes(): number[];
   /** As in ps: S sleeping, T stopped. */
   processState(pid: number): string | undefined;
+  /** Waits until `test` returns or resolves to something truthy. */
   until(what: string, test: () => unknown, waitMs?: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -73,9 +74,9 @@ export function createPitWorld(): PitWorld {
     async until(what, test, waitMs = 300_000) {
       const deadline = performance.now() + waitMs;
       for (;;) {
-        if (quietly(test)) return;
+        if (await quietly(test)) return;
         if (performance.now() > deadline) {
-          test();
+          await test();
           throw new Error(`timed out after ${waitMs} ms waiting for ${what}`);
         }
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -119,9 +120,9 @@ function removeGroups(agents: string): void {
 }
 
 /** While waiting, errors mean "not yet"; the last one is thrown at the timeout. */
-function quietly(test: () => unknown): unknown {
+async function quietly(test: () => unknown): Promise<unknown> {
   try {
-    return test();
+    return await test();
   } catch (error) {
     if (error instanceof Error && error.message.startsWith("the pit ended")) throw error;
     return false;

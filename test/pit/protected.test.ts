@@ -22,11 +22,11 @@ function configure(document: object): void {
   writeFileSync(file, JSON.stringify({ pit: { quiet_seconds: 0.2 }, ...document }));
 }
 
-const status = (mission = "app") =>
-  JSON.parse(world.run(["status", mission, "--json"]).stdout).missions.find(
+const status = async (mission = "app") =>
+  JSON.parse((await world.call(["status", mission, "--json"])).stdout).missions.find(
     ({ mission_id }: { mission_id: string }) => mission_id === mission,
   );
-const isSaved = (path: string) => world.run(["ls", "app", `worktree/${path}`]).exit === 0;
+const isSaved = async (path: string) => (await world.call(["ls", "app", `worktree/${path}`])).exit === 0;
 const live = () => world.checkpoints("app").filter(({ reason }) => reason === "live");
 /** The cell of MISSION, last column of the header given. */
 const row = (mission: string) =>
@@ -44,17 +44,23 @@ describe("a directory without an agent", () => {
       stderr: "saved: the settings apply now\n",
     });
     await world.openPit();
-    expect(status()).toMatchObject({ state: "none", agent: null, command: null, wish: null, live: null });
+    expect(await status()).toMatchObject({
+      state: "none",
+      agent: null,
+      command: null,
+      wish: null,
+      live: null,
+    });
     expect(row("app")).toMatch(/ off /);
     writeFileSync(join(directory, "unsaved"), "");
     world.run(["set", "app", "live", "7"]);
     await world.until("the point", () => isSaved("unsaved"));
-    await world.until("nothing unsaved", () => status().live?.unsaved_since_ms === null);
+    await world.until("nothing unsaved", async () => (await status()).live?.unsaved_since_ms === null);
     expect(row("app")).toMatch(/ none /);
     world.run(["set", "app", "live", "off"]);
-    await world.until("the end of protection", () => status().live === null);
+    await world.until("the end of protection", async () => (await status()).live === null);
     world.run(["set", "app", "--unset", "live"]);
-    await world.until("protection", () => status().live !== null);
+    await world.until("protection", async () => (await status()).live !== null);
     expect(world.run(["set", "app"]).stdout).toBe("environment: not kept\n");
   });
 
@@ -71,11 +77,11 @@ describe("a directory without an agent", () => {
     expect(world.run(["set", "nobody", "live", "9"]).stderr).toContain("there is no mission nobody");
   });
 
-  it("passes its settings on to an agent that is started in it", () => {
+  it("passes its settings on to an agent that is started in it", async () => {
     world.run(["set", "app", "live", "9", "revive=no"]);
     expect(world.run(["run", "app", "--", "true"]).exit).toBe(0);
     expect(world.run(["set", "app"]).stdout).toContain("protect_within_seconds = 9\nrevive = no\n");
-    expect(status()).toMatchObject({ state: "finished", agent: "true" });
+    expect(await status()).toMatchObject({ state: "finished", agent: "true" });
   });
 });
 
@@ -91,14 +97,14 @@ describe("a running pit", () => {
     writeFileSync(join(directory, "tmp/x"), "");
     writeFileSync(join(directory, "one"), "");
     await world.until("a point", () => isSaved("one"));
-    expect(isSaved("tmp/x")).toBe(false);
+    expect(await isSaved("tmp/x")).toBe(false);
     configure({ snapshot: { exclude: ["/worktree/other"] } });
     await world.until("the new settings", () => log.includes("settings have changed"));
     mkdirSync(join(directory, "other"));
     writeFileSync(join(directory, "other/y"), "");
     writeFileSync(join(directory, "two"), "");
     await world.until("the next point", () => isSaved("two"));
-    expect([isSaved("tmp/x"), isSaved("other/y")]).toEqual([true, false]);
+    expect([await isSaved("tmp/x"), await isSaved("other/y")]).toEqual([true, false]);
     // The pit again acts for commands that read the same file.
     const { caller } = JSON.parse(readFileSync(join(world.home, "run/http.json"), "utf8"));
     configure({ snapshot: { exclude: 7 } });
@@ -106,7 +112,7 @@ describe("a running pit", () => {
     writeFileSync(join(directory, "three"), "");
     configure({ snapshot: { exclude: ["/worktree/other"] } });
     await world.until("a point with the previous settings", () => isSaved("three"));
-    expect(isSaved("other/y")).toBe(false);
+    expect(await isSaved("other/y")).toBe(false);
     expect(JSON.parse(readFileSync(join(world.home, "run/http.json"), "utf8")).caller).toBe(caller);
   });
 
