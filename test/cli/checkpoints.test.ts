@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { listTree, PYTHON } from "../snapshot/lab.ts";
+import { listTree, PYTHON } from "../snapshot/list-tree.ts";
 import { reportSkipped } from "../snapshot/tools.ts";
 import { createWorld, type World } from "./hermetic.ts";
 

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { giveToPlainUser } from "../plain-user.ts";
-import { listTree } from "../snapshot/lab.ts";
+import { listTree } from "../snapshot/list-tree.ts";
 import { otherFileSystem } from "../snapshot/restore-world.ts";
 import { createWorld, type World } from "./hermetic.ts";
 

@@ -6,7 +6,8 @@ import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { ARM, bundleProgram } from "../bundle.ts";
 import { COMPILE_CACHE } from "../cli/hermetic.ts";
-import { type Lab, listTree, removeTree } from "../snapshot/lab.ts";
+import { type Lab, removeTree } from "../snapshot/lab.ts";
+import { listTree } from "../snapshot/list-tree.ts";
 import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 
 export interface Ending {

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { PYTHON } from "../snapshot/lab.ts";
+import { PYTHON } from "../snapshot/list-tree.ts";
 
 export type HostileChange = readonly [name: string, change: (root: string) => void];
 

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
-import { PYTHON } from "../snapshot/lab.ts";
+import { PYTHON } from "../snapshot/list-tree.ts";
 import { reportSkipped } from "../snapshot/tools.ts";
 import { createLiveLab, type LiveLab } from "./live-lab.ts";
 

@@ -11,7 +11,8 @@ import { createLivePoints, type LivePoints } from "../../src/pit/live/live-point
 import { openTreeWatcher, type TakenPaths } from "../../src/pit/watch/tree-watcher.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
-import { listTree, removeTree } from "../snapshot/lab.ts";
+import { removeTree } from "../snapshot/lab.ts";
+import { listTree } from "../snapshot/list-tree.ts";
 
 export interface LiveLab extends AsyncDisposable {
   readonly context: PitContext;

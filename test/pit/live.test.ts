@@ -228,11 +228,11 @@ describe("a directory that is protected without an agent", () => {
     world.run(["run", "app", "-d", ...sh("echo 1 > by-agent")]);
     await world.until("the end of the agent", () => world.state("app") === "finished");
     writeFileSync(join(directory, "finished"), "2\n");
-    await world.until("a point after its end", () => saved("app", "finished") === "2\n");
+    await world.until("a point after its end", async () => (await saved("app", "finished")) === "2\n");
     world.run(["run", "app", "-d", ...sh("exec sleep 600")]);
     expect(world.run(["stop", "app"]).exit).toBe(0);
     writeFileSync(join(directory, "stopped"), "3\n");
-    await world.until("a point after the stop", () => saved("app", "stopped") === "3\n");
+    await world.until("a point after the stop", async () => (await saved("app", "stopped")) === "3\n");
   });
 });
 
@@ -249,7 +249,7 @@ describe("the checkpoint after a crash", () => {
     const old = performance.now() + 2500;
     for (let i = 0; performance.now() < old || i < 2; i += 1) {
       writeFileSync(at("tick"), `${i}\n`);
-      await world.until("a point", () => saved("m1", "tick") === `${i}\n`);
+      await world.until("a point", async () => (await saved("m1", "tick")) === `${i}\n`);
     }
     world.run(["set", "m1", `quiet_seconds=${FAR}`]);
     writeFileSync(at("last"), "change\n");
@@ -257,6 +257,6 @@ describe("the checkpoint after a crash", () => {
     writeFileSync(join(world.directory, "outside"), "after\n");
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("the checkpoint", () => world.checkpoints("m1").at(-1)?.reason === "crash");
-    expect([saved("m1", "last"), saved("m1", "linked")]).toEqual(["change\n", "before\n"]);
+    expect([await saved("m1", "last"), await saved("m1", "linked")]).toEqual(["change\n", "before\n"]);
   });
 });

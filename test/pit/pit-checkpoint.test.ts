@@ -5,7 +5,8 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { askRaw } from "../http/test-server.ts";
-import { listTree, removeTree } from "../snapshot/lab.ts";
+import { removeTree } from "../snapshot/lab.ts";
+import { listTree } from "../snapshot/list-tree.ts";
 import { HOSTILE_CHANGES, plantFiles } from "./hostile-changes.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
@@ -20,7 +21,7 @@ beforeEach(async () => {
   writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { quiet_seconds: 0.1 } }));
   pit = await world.openPit();
   world.run(["run", "m1", "-d", "--", "sh", "-c", "exec sleep 600"]);
-  await world.until("the first point", () => status().live?.unsaved_since_ms === null);
+  await world.until("the first point", async () => (await status()).live?.unsaved_since_ms === null);
   world.run(["set", "m1", `quiet_seconds=${FAR}`, `protect_within_seconds=${FAR}`]);
   await world.until("the socket", () => readFileSync(addressFile(), "utf8") !== "");
 });
@@ -28,7 +29,7 @@ afterEach(() => world.close());
 
 const addressFile = () => join(world.home, "run", "http.json");
 const worktree = (path = "") => join(world.missions, "m1", "worktree", path);
-const status = () => JSON.parse(world.run(["status", "m1", "--json"]).stdout).missions[0];
+const status = async () => JSON.parse((await world.call(["status", "m1", "--json"])).stdout).missions[0];
 
 /** How many checkpoints the pit has taken for others. */
 async function served(): Promise<number> {
@@ -62,16 +63,16 @@ function checkpointAlone(...words: string[]) {
 }
 
 /** The files of a checkpoint, as an independent lister sees them after a restore. */
-function listSaved(id: string): string[] {
+async function listSaved(id: string): Promise<string[]> {
   const directory = join(world.directory, `restored-${id}`);
-  expect(world.run(["restore", "m1", id, "--to", directory]).exit).toBe(0);
+  expect((await world.call(["restore", "m1", id, "--to", directory])).exit).toBe(0);
   return listTree(directory);
 }
 
 /** The same, without the rest of the cell. */
-function listWorktree(id: string): string[] {
+async function listWorktree(id: string): Promise<string[]> {
   const directory = join(world.directory, `restored-${id}`);
-  const { exit, stderr } = world.run(["restore", "m1", id, "--to", directory]);
+  const { exit, stderr } = await world.call(["restore", "m1", id, "--to", directory]);
   expect([exit, stderr]).toEqual([0, expect.anything()]);
   const lines = listTree(join(directory, "worktree"));
   removeTree(directory);
@@ -91,14 +92,14 @@ describe("through the pit", () => {
     const first = await checkpointByPit("-m", "first");
     expect(first).toMatchObject({ exit: 0, stderr: "" });
     const inWorktree = (lines: string[]) => lines.filter((line) => line.includes('"path": "worktree'));
-    expect(inWorktree(listSaved(first.document.checkpoint_id))).toEqual(inWorktree(listCell()));
+    expect(inWorktree(await listSaved(first.document.checkpoint_id))).toEqual(inWorktree(listCell()));
 
     renameSync(worktree("a"), worktree("c"));
     rmSync(worktree("one"));
     writeFileSync(worktree("c/b/new"), "22\n");
     chmodSync(worktree("c/b"), 0o700);
     const second = await checkpointByPit();
-    expect(inWorktree(listSaved(second.document.checkpoint_id))).toEqual(inWorktree(listCell()));
+    expect(inWorktree(await listSaved(second.document.checkpoint_id))).toEqual(inWorktree(listCell()));
     // A walk finds nothing in the worktree that it did not save.
     const alone = checkpointAlone();
     const changed = JSON.parse(
@@ -116,7 +117,9 @@ describe("through the pit", () => {
       change(worktree());
       const [{ document: byPit }, now] = [await checkpointByPit(), listTree(worktree())];
       const { document: byWalk } = checkpointAlone();
-      const [pit, walk] = [byPit, byWalk].map((document) => listWorktree(document.checkpoint_id));
+      const [pit, walk] = await Promise.all(
+        [byPit, byWalk].map((document) => listWorktree(document.checkpoint_id)),
+      );
       expect(pit, name).toEqual(now);
       expect(walk, name).toEqual(now);
     }
@@ -142,10 +145,10 @@ describe("through the pit", () => {
     writeFileSync(worktree("file"), "x");
     await checkpointByPit();
     // The pit itself may have written to the cell in the meantime, about the agent that has just been started.
-    await world.until("nothing unsaved", () => {
-      return status().live.unsaved_since_ms === null || checkpoint().exit !== 0;
+    await world.until("nothing unsaved", async () => {
+      return (await status()).live.unsaved_since_ms === null || checkpoint().exit !== 0;
     });
-    expect(status().live.unsaved_since_ms).toBe(null);
+    expect((await status()).live.unsaved_since_ms).toBe(null);
   });
 });
 
@@ -193,7 +196,7 @@ describe("without the pit, when it", () => {
 
   it("does not watch the mission", async () => {
     world.run(["set", "m1", "live", "off"]);
-    await world.until("the pit to see it", () => status().live === null);
+    await world.until("the pit to see it", async () => (await status()).live === null);
     takesItAlone();
     expect(await served()).toBe(0);
   });

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openTreeWatcher, type TakenPaths, type TreeWatcher } from "../../src/pit/watch/tree-watcher.ts";
 import { encodePath } from "../../src/snapshot/model/path-bytes.ts";
-import { listTree, removeTree } from "../snapshot/lab.ts";
+import { removeTree } from "../snapshot/lab.ts";
+import { listTree } from "../snapshot/list-tree.ts";
 
 export interface WatchedTreeLab extends AsyncDisposable {
   readonly watcher: TreeWatcher;

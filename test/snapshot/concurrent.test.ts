@@ -8,7 +8,8 @@ import { describe, expect, it } from "vitest";
 import { prune } from "../../src/snapshot/operations/prune.ts";
 import { isRoot } from "../plain-user.ts";
 import { startChild } from "./child.ts";
-import { createLab, type Lab, listTree, removeTree, vaultFiles } from "./lab.ts";
+import { createLab, type Lab, removeTree, vaultFiles } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 const noPruning = { document: { retention: { auto: false } } };
 

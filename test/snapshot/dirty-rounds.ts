@@ -6,7 +6,8 @@ import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { asReported, dirtySince, momentOf, withNoise } from "./dirty-set.ts";
 import { createHostileTree } from "./hostile-tree.ts";
-import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
+import { createLab, type Lab, listCell, OLD_MS, removeTree } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 const SIZE = 40;
 const ROUNDS = 5;

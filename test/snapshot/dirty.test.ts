@@ -11,7 +11,8 @@ import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { SEED } from "../seed.ts";
 import { runDirtyProperty } from "./dirty-rounds.ts";
 import { asReported, dirtySince, momentOf } from "./dirty-set.ts";
-import { createLab, type Lab, listCell, listTree, removeTree } from "./lab.ts";
+import { createLab, type Lab, listCell, removeTree } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 import { canList } from "./real-cell.ts";
 
 const RUNS = 6;

@@ -9,7 +9,8 @@ import { systemDisk } from "../../src/platform/disk.ts";
 import { isLocalOnly } from "../../src/snapshot/vault/codec.ts";
 import { openLayerOf } from "../../src/snapshot/vault/manifest.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";
-import { createLab, type Lab, listTree } from "./lab.ts";
+import { createLab, type Lab } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 const DIRECTORIES = 100;
 const FILES = 5;

@@ -5,7 +5,8 @@ import { expect, it } from "vitest";
 import { importCell } from "../../src/snapshot/operations/import.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
-import { createLab, type Lab, listTree } from "./lab.ts";
+import { createLab, type Lab } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 const LIVE = { reason: "live", git: "deferred", onlyIfChanged: true } as const;
 

@@ -3,8 +3,11 @@
 
 Deliberately independent: it shares no code with Lazarus. Bytes that are not printable ASCII are percent-escaped. Fields:
 path, type, mode, uid, gid, mtime_ns (a string, because JSON readers round it), size, sha256, links (paths of the same
-inode), xattrs, target, holes (whether the file occupies less than its size). Arguments: the tree, then paths to skip;
-`worktree=DIR` lists DIR as the directory `worktree` of the tree.
+inode), xattrs, target, holes (whether the file occupies less than its size).
+
+Reads requests, one line each: a JSON array of the tree and of paths to skip; `worktree=DIR` lists DIR as the directory
+`worktree` of the tree. The answer is a line of 16 bytes, `ok` or `no` and the number of bytes that follow, then the
+listing or the error.
 """
 import hashlib
 import json
@@ -59,17 +62,18 @@ def walk(root: bytes, outside):
                 pending.append(path)
 
 
-def main() -> None:
-    root = os.fsencode(sys.argv[1])
+def list_tree(tree: str, *others: str) -> str:
+    root = os.fsencode(tree)
     mark = "worktree="
-    outside = next((os.fsencode(each[len(mark):]) for each in sys.argv[2:] if each.startswith(mark)), None)
-    skip = {os.fsencode(each) for each in sys.argv[2:] if not each.startswith(mark)}
+    outside = next((os.fsencode(each[len(mark):]) for each in others if each.startswith(mark)), None)
+    skip = {os.fsencode(each) for each in others if not each.startswith(mark)}
     paths = sorted(path for path in walk(root, outside) if not any(path == s or path.startswith(s + b"/") for s in skip))
     inodes = {}
     for path in paths:
         info = os.lstat(place(root, path, outside))
         if stat.S_ISREG(info.st_mode) and info.st_nlink > 1:
             inodes.setdefault((info.st_dev, info.st_ino), []).append(show(path))
+    rows = []
     for path in paths:
         full = place(root, path, outside)
         info = os.lstat(full)
@@ -93,7 +97,19 @@ def main() -> None:
         attributes = xattrs(full)
         if attributes:
             row["xattrs"] = attributes
-        print(json.dumps(row, sort_keys=True))
+        rows.append(json.dumps(row, sort_keys=True))
+    return "\n".join(rows)
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        try:
+            status, text = "ok", list_tree(*json.loads(line))
+        except Exception as error:
+            status, text = "no", repr(error)
+        answer = text.encode()
+        sys.stdout.buffer.write(b"%-15s\n" % f"{status} {len(answer)}".encode() + answer)
+        sys.stdout.buffer.flush()
 
 
 main()

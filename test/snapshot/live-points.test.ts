@@ -13,7 +13,8 @@ import { encodeIndex } from "../../src/snapshot/vault/index-json.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { repairIndex } from "../../src/snapshot/vault/repair-index.ts";
 import { createFaultyDisk } from "../../src/testing/faulty-disk.ts";
-import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree, vaultFiles } from "./lab.ts";
+import { createLab, type Lab, listCell, OLD_MS, removeTree, vaultFiles } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 const LIVE = { reason: "live", git: "deferred", onlyIfChanged: true } as const;
 

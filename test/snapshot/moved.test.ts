@@ -6,7 +6,8 @@ import { describe, expect, it, vi } from "vitest";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { TICK_MS } from "../../src/snapshot/pack/torn.ts";
-import { createLab, type Lab, listTree, removeTree } from "./lab.ts";
+import { createLab, type Lab, removeTree } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 import { beforeReading, beforeStat, racingDisk } from "./race-moments.ts";
 import { canList } from "./real-cell.ts";
 

@@ -8,7 +8,8 @@ import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { createHostileTree, type HostileTreeOptions } from "./hostile-tree.ts";
-import { createLab, type Lab, type LabOptions, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
+import { createLab, type Lab, type LabOptions, listCell, OLD_MS, removeTree } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 export interface Profile {
   readonly lab?: LabOptions;

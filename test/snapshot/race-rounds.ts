@@ -19,7 +19,8 @@ import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { startChild } from "./child.ts";
 import { dirtySince, type Moment, momentOf } from "./dirty-set.ts";
-import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
+import { createLab, type Lab, listCell, OLD_MS, removeTree } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 import {
   findTokens,
   git,

@@ -1,5 +1,4 @@
 // A small realistic cell with every type of file, and every kind of change, for black-box tests.
-import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   closeSync,
@@ -19,9 +18,8 @@ import { join } from "node:path";
 import { initCell } from "../../src/cell/init.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
 import type { MissionContext } from "../../src/snapshot/mission-context.ts";
+import { listTree as listLines } from "./list-tree.ts";
 import { isInstalled } from "./tools.ts";
-
-const LISTER = join(import.meta.dirname, "list_tree.py");
 
 export interface ListedPath {
   readonly path: string;
@@ -31,11 +29,7 @@ export interface ListedPath {
 
 /** Lists a directory with list_tree.py, which shares no code with Lazarus. */
 export function listTree(root: string, ...skip: string[]): ListedPath[] {
-  const text = execFileSync("python3", [LISTER, root, ...skip], { encoding: "utf8", maxBuffer: 1 << 28 });
-  return text
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line));
+  return listLines(root, ...skip).map((line) => JSON.parse(line));
 }
 
 export function canList(): boolean {

@@ -3,7 +3,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { createLab, listTree, removeTree } from "./lab.ts";
+import { createLab, removeTree } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 import { canList } from "./real-cell.ts";
 
 it.skipIf(!canList())("a table of contents that compresses extremely well can be read back", async () => {

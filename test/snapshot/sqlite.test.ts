@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { startChild } from "./child.ts";
-import { createLab, type Lab, listTree } from "./lab.ts";
+import { createLab, type Lab } from "./lab.ts";
+import { listTree } from "./list-tree.ts";
 
 /** Restores only the database, checks it, and returns how many transactions it holds. */
 async function transactions(lab: Lab, id: string, journal: string): Promise<number> {
