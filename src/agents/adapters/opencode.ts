@@ -137,8 +137,8 @@ const PATTERNS: FailurePatterns = {
   permanent: ["^(?:error: )?(?:400 )?prompt is too long", "^(?:error: )?400 .*(?:context|too long|maximum)"],
 };
 
-function plugin(command: readonly string[]): string {
-  return `${reporterSource(command)}
+function plugin(command: readonly string[], directory: string | null): string {
+  return `${reporterSource(command, directory)}
 let root;
 // OpenCode is also idle after a failed turn. A turn that it continues with a shorter conversation has not failed.
 let failed = false;
@@ -181,7 +181,7 @@ export const Lazarus = async () => ({
     if (!QUIET.includes(tool)) report({ kind: "tool-start", call: call(tool, callID, args) });
   },
   "tool.execute.after": async ({ tool, callID, args }) => {
-    if (!QUIET.includes(tool)) report({ kind: "tool-end", call: call(tool, callID, args) });
+    if (!QUIET.includes(tool)) ended(call(tool, callID, args));
   },
   "experimental.session.compacting": async () => report({ kind: "compaction" }),
   dispose: async () => report({ kind: "session-end", reason: "dispose" }),
@@ -243,13 +243,13 @@ export const opencode: Adapter = {
       return {
         args: [],
         env: { OPENCODE_CONFIG_CONTENT: configContent(env.OPENCODE_CONFIG_CONTENT, file) },
-        files: [{ name: "opencode.js", text: plugin(command) }],
+        files: [{ name: "opencode.js", text: plugin(command, directory) }],
       };
     },
     parse: parseReported(PATTERNS),
     install: (place, command) => {
       const config = place.env.XDG_CONFIG_HOME || join(place.home, ".config");
-      return [ownFile(join(config, "opencode", "plugin", "lazarus.js"), plugin(command))];
+      return [ownFile(join(config, "opencode", "plugin", "lazarus.js"), plugin(command, null))];
     },
   },
   credentials: [".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json"],

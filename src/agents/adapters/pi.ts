@@ -115,8 +115,8 @@ const PATTERNS: FailurePatterns = {
   permanent: ["^(?:error: )?400 .*(?:too long|context)"],
 };
 
-function extension(command: readonly string[]): string {
-  return `${reporterSource(command)}
+function extension(command: readonly string[], directory: string | null): string {
+  return `${reporterSource(command, directory)}
 const call = ({ toolCallId: id, toolName: tool, args }) => ({
   id, tool, command: args?.command, summary: args?.path ?? args?.command ?? JSON.stringify(args ?? {}),
 });
@@ -128,7 +128,7 @@ export default (pi) => {
   });
   on("before_agent_start", () => report({ kind: "prompt" }));
   on("tool_execution_start", (event) => { if (!QUIET.includes(event.toolName)) report({ kind: "tool-start", call: call(event) }); });
-  on("tool_execution_end", (event) => { if (!QUIET.includes(event.toolName)) report({ kind: "tool-end", call: call(event) }); });
+  on("tool_execution_end", (event) => { if (!QUIET.includes(event.toolName)) ended(call(event)); });
   on("session_before_compact", () => report({ kind: "compaction" }));
   on("agent_end", ({ messages }) => {
     const { stopReason, errorMessage } = messages.at(-1) ?? {};
@@ -173,12 +173,12 @@ export const pi: Adapter = {
     perRun: (command, directory) => ({
       args: ["-e", join(directory, "pi.ts")],
       env: {},
-      files: [{ name: "pi.ts", text: extension(command) }],
+      files: [{ name: "pi.ts", text: extension(command, directory) }],
     }),
     parse: parseReported(PATTERNS),
     install: (place, command) => {
       const agentDirectory = place.env.PI_CODING_AGENT_DIR || join(place.home, ".pi", "agent");
-      return [ownFile(join(agentDirectory, "extensions", "lazarus.ts"), extension(command))];
+      return [ownFile(join(agentDirectory, "extensions", "lazarus.ts"), extension(command, null))];
     },
   },
   credentials: [".pi/agent/auth.json"],

@@ -16,6 +16,7 @@ import {
 } from "../claude-style-hooks.ts";
 import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
+import { toolEnded } from "../tool-ended.ts";
 import {
   asArray,
   asObject,
@@ -177,10 +178,13 @@ export const qwen: Adapter = {
   placeholder: "Tool execution result was not recorded: treat as failure and retry",
   hooks: {
     // System-wide settings, which the user's own override.
-    perRun: (command, directory, env) =>
-      env[SYSTEM_SETTINGS]
-        ? NO_HOOKS
-        : settingsFileSetup("qwen", SYSTEM_SETTINGS, directory, hooksOf(command, DIALECT)),
+    perRun: (command, directory, env) => {
+      if (env[SYSTEM_SETTINGS]) return NO_HOOKS;
+      const ended = toolEnded(command, directory, "tool_call_id");
+      const hooks = hooksOf(command, DIALECT, ended.command);
+      const setup = settingsFileSetup("qwen", SYSTEM_SETTINGS, directory, hooks);
+      return { ...setup, files: [ended.file, ...setup.files] };
+    },
     parse: hookParser(CLAUDE_MEANINGS, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "settings.json"), "qwen", command, DIALECT),
