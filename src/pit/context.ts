@@ -13,6 +13,7 @@ import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { EventChannels, NewEvent, Registry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
+import type { DirtySet } from "../snapshot/model/dirty-set.ts";
 import {
   type CheckpointOptions,
   type CheckpointResult,
@@ -77,7 +78,8 @@ export interface PitContextOptions {
   /** Default: none, and agents run without hooks. */
   readonly program?: readonly string[];
   /**
-   * Checkpoints that walk a cell are taken by other processes, which use the system's machine: for a program that runs for long.
+   * Checkpoints that walk a cell or hold many changes are taken by other processes, which use the system's machine: for a program
+   * that runs for long.
    * Default: in this process.
    */
   readonly usesProcesses?: boolean;
@@ -91,6 +93,14 @@ const CHECKPOINT_SLOTS = 4;
 const START_SLOTS = 8;
 /** A slot that is held for longer no longer counts, so that no other mission waits for it. */
 const SLOT_MS = 30_000;
+
+/** A set that names more than this, such as after `npm install`, needs so much memory that another process takes the checkpoint. */
+const SMALL_SET = 100;
+
+/** In this process, where its stat store stays open, a checkpoint of a few changes takes milliseconds. */
+function isSmall(dirty: DirtySet | undefined): boolean {
+  return dirty !== undefined && dirty.paths.size + dirty.trees.size <= SMALL_SET;
+}
 
 export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, environment } = options;
@@ -146,18 +156,16 @@ export function openPitContext(options: PitContextOptions): PitContext {
     startSlots: createSlots(machine.clock, START_SLOTS, SLOT_MS),
     openMission,
     async takeCheckpoint(mission, checkpoint) {
-      // What a set names is usually little, and its stat store stays open in this process.
-      if (options.usesProcesses !== true || checkpoint.dirty !== undefined)
-        return await takeCheckpoint(openMission(mission), checkpoint);
-      using _ = await slots.acquire();
-      const { effective } = current;
-      return await processes.take({
-        effective,
-        mission,
-        options: checkpoint,
-        version: options.version,
-        environment,
-      });
+      if (options.usesProcesses === true && !isSmall(checkpoint.dirty)) {
+        using _ = await slots.acquire();
+        const { effective } = current;
+        const { version } = options;
+        const request = { effective, mission, options: checkpoint, version, environment };
+        const result = await processes.take(request);
+        if (result !== undefined) return result;
+        warnOnce("cannot start a process for a checkpoint, so the pit takes it itself; try: lazarus doctor");
+      }
+      return await takeCheckpoint(openMission(mission), checkpoint);
     },
     settings,
     lockMission: (mission, purpose) => lockMission(machine, config, mission, purpose),

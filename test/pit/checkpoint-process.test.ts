@@ -2,7 +2,7 @@
 // a script where a test has to act in the middle of a checkpoint.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { openPitContext, type PitContext } from "../../src/pit/context.ts";
@@ -104,6 +104,19 @@ it("says that the process was killed, and the next checkpoint is taken by anothe
   expect(context.openMission(M1).vault.list()).toEqual([ref]);
 });
 
+it("takes the checkpoint itself where no process can be started", async () => {
+  const { execPath } = process;
+  process.execPath = join(world.directory, "nothing");
+  onTestFinished(() => {
+    process.execPath = execPath;
+  });
+  replaceGit("");
+  const { ref } = await context.takeCheckpoint(M1, { reason: "manual" });
+  expect(context.openMission(M1).vault.list()).toEqual([ref]);
+  expect(pid()).toBe(process.pid);
+  expect(warnings).toEqual([expect.stringContaining("cannot start a process for a checkpoint")]);
+});
+
 it("takes checkpoints of several missions at the same time", async () => {
   const missions = ["m2", "m3", "m4", "m5", "m6"].map(parseMissionId);
   for (const mission of missions) world.run(["init", mission]);
@@ -113,14 +126,24 @@ it("takes checkpoints of several missions at the same time", async () => {
   expect(taken.map(({ checkpoint }) => checkpoint.metadata.mission)).toEqual(missions);
 });
 
-it("takes a checkpoint from a dirty set in this process", async () => {
+it("takes a checkpoint of few changes in this process, and of many in another one", async () => {
   replaceGit("");
-  await context.takeCheckpoint(M1, { reason: "manual" });
+  const first = await context.takeCheckpoint(M1, { reason: "manual" });
   expect(pid()).not.toBe(process.pid);
-  writeFileSync(join(world.missions, "m1/worktree/file"), "2\n");
-  await context.takeCheckpoint(M1, {
-    reason: "manual",
-    dirty: { paths: new Set(["worktree/file"]), trees: new Set() },
-  });
+  const changed = async (count: number) => {
+    const names = Array.from({ length: count }, (_, i) => `worktree/${count}-${i}`);
+    for (const name of names) writeFileSync(join(world.missions, "m1", name), name);
+    const dirty = { paths: new Set(["worktree", ...names]), trees: new Set<string>() };
+    const { ref, checkpoint } = await context.takeCheckpoint(M1, { reason: "manual", dirty });
+    return { parent: ref.parent, id: ref.id, files: checkpoint.metadata.counts.changed };
+  };
+  const few = await changed(10);
   expect(pid()).toBe(process.pid);
+  const many = await changed(200);
+  expect(pid()).not.toBe(process.pid);
+  const again = await changed(11);
+  expect(pid()).toBe(process.pid);
+  expect([few.parent, many.parent, again.parent]).toEqual([first.ref.id, few.id, many.id]);
+  expect(many.files).toBeGreaterThanOrEqual(200);
+  expect(again.files).toBeLessThan(20);
 });

@@ -35,7 +35,11 @@ export interface ProcessListener {
 
 /** Disposing of it ends all processes. */
 export interface CheckpointProcesses extends Disposable {
-  take(request: CheckpointRequest): Promise<CheckpointResult>;
+  /**
+   * Undefined when no process can be started, or it ends by itself: perhaps this program was removed or replaced by another
+   * version. Throws when it is killed.
+   */
+  take(request: CheckpointRequest): Promise<CheckpointResult | undefined>;
 }
 
 const IDLE_MS = 5000;
@@ -47,6 +51,7 @@ export function createCheckpointProcesses(clock: Clock, listener: ProcessListene
 class ProcessPool implements CheckpointProcesses {
   private readonly busy = new Set<ChildProcess>();
   private idle: { readonly child: ChildProcess; readonly taken: AbortController } | undefined;
+  private isClosed = false;
   private readonly clock: Clock;
   private readonly listener: ProcessListener;
 
@@ -55,12 +60,12 @@ class ProcessPool implements CheckpointProcesses {
     this.listener = listener;
   }
 
-  async take(request: CheckpointRequest): Promise<CheckpointResult> {
+  async take(request: CheckpointRequest): Promise<CheckpointResult | undefined> {
     const child = this.takeIdle() ?? startProcess();
     this.busy.add(child);
     try {
       const result = await this.ask(child, request);
-      this.keep(child);
+      if (result !== undefined) this.keep(child);
       return result;
     } finally {
       this.busy.delete(child);
@@ -69,25 +74,29 @@ class ProcessPool implements CheckpointProcesses {
   }
 
   [Symbol.dispose](): void {
+    this.isClosed = true;
     this.endIdle();
     for (const child of this.busy) end(child);
   }
 
-  private async ask(child: ChildProcess, request: CheckpointRequest): Promise<CheckpointResult> {
-    const { promise, resolve, reject } = Promise.withResolvers<CheckpointResult>();
-    const fail = (why: string, hint?: string) => reject(processFailed(request.mission, why, hint));
+  private async ask(child: ChildProcess, request: CheckpointRequest): Promise<CheckpointResult | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<CheckpointResult | undefined>();
     const receive = (reply: CheckpointReply) => {
       if (reply.kind === "taken") resolve(reply.result);
       else if (reply.kind === "failed") reject(fromSentError(reply.error));
       else if (reply.kind === "event") this.listener.onEvent(reply.event);
       else this.listener.onWarning(reply.line);
     };
-    const onExit = (code: number | null, signal: string | null) =>
-      signal === null ? fail(`ended with exit code ${code}`) : fail(`was killed by ${signal}`, KILLED);
-    const onError = (error: Error) => fail(`failed: ${error.message}`);
+    const onExit = (_: number | null, signal: string | null) => {
+      if (signal !== null) reject(processEnded(request.mission, `was killed by ${signal}`));
+      else if (this.isClosed) reject(processEnded(request.mission, "ended with the pit"));
+      else resolve(undefined);
+    };
+    const onError = () => resolve(undefined);
     child.on("message", receive).on("exit", onExit).on("error", onError);
     try {
-      child.send(request, (error) => error && fail(`failed: ${error.message}`));
+      // If this fails, the process is gone.
+      child.send(request, () => {});
       return await promise;
     } finally {
       child.off("message", receive).off("exit", onExit).off("error", onError);
@@ -131,11 +140,9 @@ function end(child: ChildProcess): void {
   if (child.connected) child.disconnect();
 }
 
-const KILLED = "dmesg | tail shows whether the kernel was out of memory";
-
-function processFailed(mission: string, why: string, hint: string | undefined): LazarusError {
-  return new LazarusError("INTERRUPTED", `the process that was taking a checkpoint of ${mission} ${why}`, {
-    hint,
+function processEnded(mission: string, how: string): LazarusError {
+  return new LazarusError("INTERRUPTED", `the process that was taking a checkpoint of ${mission} ${how}`, {
+    hint: "dmesg | tail shows whether the kernel was out of memory",
     details: { mission },
   });
 }
