@@ -24,7 +24,9 @@ const notes: string[] = [];
 export const bench: Bench = {
   about: `The cell holds a repository of 2,000 commits and a \`node_modules\` from the npm registry; the bench builds it once.
 Every figure of ours is a whole process (\`node bin/lazarus.js …\`, start, registry and fsync included), with a warm page cache;
-the peers sync nothing. \`walk\` is \`find -printf\` of the cell with every field of stat. \`sync\` runs before each turn.
+the peers sync nothing. \`walk\` is \`find -printf\` of the cell with every field of stat. \`bare loop\` is the least that a first
+checkpoint has to do in Node: the same system calls, hashes and compression without headers, a table of contents, git, a
+database or a check of the result (\`bench/snapshot/bare-loop.ts\`). \`sync\` runs before each turn.
 Restores in place start from a cell with a checkpoint since the last restore; a restore right after another makes git read every
 file again and took 3.6 walks in an earlier run.`,
   async prepare(directory, { large, rounds }) {
@@ -68,7 +70,11 @@ function readAll(stage: Stage, mission: string): void {
   stage.shell(`tar -C ${stage.cell(mission)} -cf - . | cat > /dev/null`);
 }
 
+const onCpu = (line: string) => notes.push(line);
+
 const TARBALL = "cell.tar.gz";
+const BARE = "bare.gz";
+const BARE_LOOP = join(import.meta.dirname, "snapshot", "bare-loop.ts");
 
 function makeTarball(stage: Stage): void {
   stage.shell(`tar -C ${stage.cell(MISSION)} -cf - . | pigz -1 > ${TARBALL}`);
@@ -107,8 +113,13 @@ function firstCheckpoint(stage: Stage): Trial {
       prepare: () => initRestic(stage),
       run: () => backUpWithRestic(stage),
     });
+  peers.push({
+    name: "bare loop",
+    prepare: () => stage.fresh(BARE),
+    run: () => stage.run(process.execPath, [BARE_LOOP, stage.cell(MISSION), BARE]),
+  });
   const name = "first checkpoint";
-  return { name, measure: () => race({ name, ours, peers, rounds: longRounds, warmUps: 0 }) };
+  return { name, measure: () => race({ name, ours, peers, rounds: longRounds, warmUps: 0, onCpu }) };
 }
 
 function zstdCheckpoint(stage: Stage): Trial {
@@ -129,7 +140,7 @@ function zstdCheckpoint(stage: Stage): Trial {
     async measure() {
       if (!isInstalled("zstd")) return [];
       stage.configure("zstd");
-      const scores = await race({ name, ours, peers: [peer], rounds: longRounds, warmUps: 0 });
+      const scores = await race({ name, ours, peers: [peer], rounds: longRounds, warmUps: 0, onCpu });
       stage.configure("gzip");
       stage.fresh("cell.tar.zst");
       return scores;
@@ -362,7 +373,7 @@ function restoreElsewhere(stage: Stage): Trial {
         });
       }
       // Awaited here: the disk is unmounted when this function returns.
-      return await race({ name, ours, peers, rounds: longRounds, warmUps: 0 });
+      return await race({ name, ours, peers, rounds: longRounds, warmUps: 0, onCpu });
     },
   };
 }
