@@ -1,7 +1,7 @@
 // The worker of bare-loop.ts: the system calls, hashes and compression that files take in a checkpoint, and nothing else.
 import { hash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { serveTasks } from "../../src/platform/worker-pool.ts";
+import { serveTasks } from "../../src/platform/worker/worker-pool.ts";
 import { gzipCodec } from "../../src/snapshot/vault/codec.ts";
 
 export interface BareFile {

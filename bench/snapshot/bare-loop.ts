@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { createWorkerPool } from "../../src/platform/worker-pool.ts";
+import { createWorkerPool } from "../../src/platform/worker/worker-pool.ts";
 import type { BareFile, BareMember } from "./bare-loop-worker.ts";
 
 const MEMBER_BYTES = 1 << 20;

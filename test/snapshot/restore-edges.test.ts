@@ -127,7 +127,7 @@ describe("a restore in place", () => {
     expect(read("worktree/b")).toBe("2");
     await expect(
       restoreCell(world.context, { checkpoint: ref.id, paths: ["worktree/nope"] }),
-    ).rejects.toThrow("neither in");
+    ).rejects.toThrow("nor in any other checkpoint");
     await expect(restoreCell(world.context, { checkpoint: ref.id, paths: ["../else"] })).rejects.toThrow(
       "is not inside the cell",
     );
