@@ -49,7 +49,7 @@ export interface MissionView {
   readonly pid: number | null;
   readonly epoch: number | null;
   readonly started_ms: number | null;
-  /** Newest of output, the agent's own heartbeat, and changes at the top of the worktree. */
+  /** Newest of output, the agent's own heartbeat, changes at the top of the worktree, and what live protection saw. */
   readonly last_activity_ms: number | null;
   /** When a flow or run last moved. */
   readonly last_progress_ms: number | null;
@@ -127,6 +127,8 @@ function view(
   const state = stateOf(record, alive && stopped === undefined);
   // A record without a life has only settings.
   const agent = record?.life == null ? undefined : record;
+  const live = (pitPid === undefined ? undefined : readLiveStatus(config, mission, pitPid)) ?? null;
+  const checkpoint = lastCheckpoint(machine, config, mission);
   return {
     mission_id: mission,
     root,
@@ -141,10 +143,10 @@ function view(
     pid: life?.agent.pid ?? null,
     epoch: record?.life?.epoch ?? null,
     started_ms: record?.life?.started_ms ?? null,
-    last_activity_ms: lastActivityMs(config, root, nowMs) || null,
+    last_activity_ms: Math.max(lastActivityMs(config, root, nowMs), lastChangeMs(live, checkpoint)) || null,
     last_progress_ms: lastProgressMs(root) || null,
-    last_checkpoint: lastCheckpoint(machine, config, mission),
-    live: (pitPid === undefined ? undefined : readLiveStatus(config, mission, pitPid)) ?? null,
+    last_checkpoint: checkpoint,
+    live,
     done_since: readEffectFacts(machine, root).doneSince,
     revivals_today: [...(record?.revivals_ms ?? []), ...(record?.retries_ms ?? [])].filter(
       (ms) => nowMs - ms < DAY_MS,
@@ -220,6 +222,11 @@ export function progressTimes(cellRoot: string): number[] {
   const flows = readFlowPositions(cellRoot).map(({ updatedAt }) => Date.parse(updatedAt));
   const runs = readRunPositions(cellRoot).map(({ updatedAtMs }) => updatedAtMs);
   return [...flows, ...runs].filter(Number.isFinite);
+}
+
+/** A live point is taken only after a change; files that are overwritten change no directory above them. 0 when there is none. */
+function lastChangeMs(live: LiveStatus | null, checkpoint: MissionView["last_checkpoint"]): number {
+  return Math.max(live?.unsaved_since_ms ?? 0, checkpoint?.reason === "live" ? checkpoint.created_ms : 0);
 }
 
 function lastCheckpoint(

@@ -36,6 +36,18 @@ const row = (mission: string) =>
     .find((line) => line.startsWith(`${mission} `))!;
 
 describe("a directory without an agent", () => {
+  it("is active when a file in it is overwritten, which changes no directory", async () => {
+    await world.openPit();
+    await world.until("protection", () => status().live !== null);
+    const before = status().last_activity_ms;
+    writeFileSync(join(directory, "before"), "2\n");
+    await world.until("the point", () => live().length > 0);
+    const { last_activity_ms: activeMs, last_checkpoint: checkpoint } = status();
+    expect(checkpoint.reason).toBe("live");
+    expect(activeMs).toBeGreaterThan(before);
+    expect(activeMs).toBeGreaterThanOrEqual(checkpoint.created_ms);
+  });
+
   it("has its own settings: live off ends its live points and says so, live SECONDS turns them on again", async () => {
     const off = world.run(["set", "app", "live", "off"]);
     expect(off).toEqual({
