@@ -30,6 +30,18 @@ function takeCallerPid(): number {
   return fromLauncher || process.ppid;
 }
 
+/**
+ * Arguments are bytes, and Node replaces those that are not UTF-8: the name of such a file could not be typed. On Linux the
+ * kernel has them as they were; they get the form that paths have everywhere (path-bytes.ts).
+ */
+async function readArguments(): Promise<string[]> {
+  const words = process.argv.slice(2);
+  if (process.platform !== "linux" || !words.some((word) => word.includes("\ufffd"))) return words;
+  const { readFileSync } = await import("node:fs");
+  const { decodeArguments } = await import("./arguments.ts");
+  return decodeArguments(readFileSync("/proc/self/cmdline"), words);
+}
+
 /** The current directory may have been deleted, for example with its cell; commands must still work then. */
 function currentDirectory(): string {
   try {
@@ -42,7 +54,7 @@ function currentDirectory(): string {
   }
 }
 
-process.exitCode = await runLine(process.argv.slice(2), {
+process.exitCode = await runLine(await readArguments(), {
   machine: systemMachine,
   callerPid: takeCallerPid(),
   surroundings: { env: process.env, cwd: currentDirectory(), isRoot: process.getuid?.() === 0 },

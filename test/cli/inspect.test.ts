@@ -281,3 +281,16 @@ describe("a deleted file", () => {
     expect(existsSync(other.path("home", "missions", "m", file))).toBe(true);
   });
 });
+
+it.skipIf(process.platform !== "linux")("takes names that are not UTF-8 as they are typed", async () => {
+  using other = createWorld();
+  await other.call(["init", "m"]);
+  const { exit, stdout, stderr } = other.shell(`
+    cd "$LAZARUS_HOME/missions/m/worktree"
+    bad=$(printf 'b\\377d'); echo content > "$bad"
+    lazarus checkpoint m -q && lazarus cat m "$bad" && lazarus versions m "$bad" | wc -l
+    rm "$bad" && lazarus restore m -q --path "worktree/$bad" && cat "$bad"`);
+  expect([exit, stderr]).toEqual([0, expect.any(String)]);
+  expect(stdout.match(/content/g)).toHaveLength(2);
+  expect(stdout).toMatch(/^ *2$/m);
+});
