@@ -38,11 +38,11 @@ const row = (mission: string) =>
 describe("a directory without an agent", () => {
   it("is active when a file in it is overwritten, which changes no directory", async () => {
     await world.openPit();
-    await world.until("protection", () => status().live !== null);
-    const before = status().last_activity_ms;
+    await world.until("protection", async () => (await status()).live !== null);
+    const { last_activity_ms: before } = await status();
     writeFileSync(join(directory, "before"), "2\n");
     await world.until("the point", () => live().length > 0);
-    const { last_activity_ms: activeMs, last_checkpoint: checkpoint } = status();
+    const { last_activity_ms: activeMs, last_checkpoint: checkpoint } = await status();
     expect(checkpoint.reason).toBe("live");
     expect(activeMs).toBeGreaterThan(before);
     expect(activeMs).toBeGreaterThanOrEqual(checkpoint.created_ms);
