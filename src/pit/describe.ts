@@ -1,6 +1,6 @@
 // Describes how a life ended and what a mission's agent is doing, for status, why, resume notes and alerts. Pure.
 import { describeDuration } from "../platform/duration.ts";
-import { LazarusError, messageOf } from "../platform/errors.ts";
+import { LazarusError, messageOf, systemErrorCode } from "../platform/errors.ts";
 import { isSettled, type MissionRecord, type RecordedEnd } from "./record/record.ts";
 
 /** For example "killed by SIGKILL", "exited with code 3", "exited 0". */
@@ -118,9 +118,14 @@ export function commandsForMissingCell(mission: string, hasCheckpoint: boolean):
 }
 
 /** An error and its hint in one line. */
+const RESTART =
+  "restart the pit, agents keep running: systemctl --user restart lazarus-pit, or end its process and run: lazarus pit";
+
 export function describeError(error: unknown): string {
   if (error instanceof LazarusError && error.hint !== undefined)
     return `${error.message}; try: ${error.hint}`;
+  if (systemErrorCode(error) === "ERR_MODULE_NOT_FOUND")
+    return `a part of Lazarus that is loaded when it is needed is no longer on disk: Lazarus was upgraded or removed while this process was running; try: ${RESTART}`;
   return messageOf(error);
 }
 
