@@ -18,7 +18,6 @@ import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { DEFAULT_EFFECT_RULES } from "./death/effect-rules.ts";
 import type { Pattern } from "./death/match-patterns.ts";
 import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
-import type { LiveLimits } from "./live/live-policy.ts";
 import { type MissionRecord, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
 
 const amount = (value: number, description: string): Setting<number, number> =>
@@ -146,31 +145,6 @@ export const PIT_SETTINGS = {
   }),
 };
 
-export interface PitSettings {
-  readonly revive: ReviveMode;
-  readonly limits: PolicyLimits;
-  /** Null: no live points. */
-  readonly live: LiveLimits | null;
-  /** Null: no schedule. */
-  readonly checkpointEverySeconds: number | null;
-  readonly checkpointAtShutdown: boolean;
-  /** Between SIGTERM and SIGKILL. */
-  readonly graceSeconds: number;
-  /** The same for processes that an agent left behind. */
-  readonly leftoverGraceSeconds: number;
-  /** No activity for this long is a stall; null: never. */
-  readonly stallSeconds: number | null;
-  /** No progress of flows or runs for this long is a stall; null: never. */
-  readonly progressSeconds: number | null;
-  readonly logLimitBytes: number;
-  /** How many rotated logs are kept. */
-  readonly logCount: number;
-  /** Matched against the output of a failed agent. */
-  readonly patterns: readonly Pattern[];
-  /** Tool calls to ask about when they were cut off. */
-  readonly effectRules: readonly string[];
-}
-
 /** A value for every key of the section. */
 export type PitValues = SettingValues<typeof PIT_SETTINGS>;
 
@@ -219,7 +193,10 @@ function agentSections(document: JsonObject, where: string): JsonObject {
   return agents;
 }
 
-export function toSettings(values: PitValues): PitSettings {
+/** The values of the section in the units of the code. */
+export type PitSettings = Readonly<ReturnType<typeof toSettings>>;
+
+export function toSettings(values: PitValues) {
   return {
     revive: values.revive,
     limits: {
@@ -231,7 +208,8 @@ export function toSettings(values: PitValues): PitSettings {
       alikeCrashesPerStep: values.alike_crashes_per_step,
       stepBackAfterMs: values.step_back_after_seconds * 1000,
       permanentExitCodes: values.permanent_exit_codes,
-    },
+    } satisfies PolicyLimits,
+    /** Null: no live points. */
     live:
       values.protect_within_seconds === null
         ? null
@@ -250,7 +228,7 @@ export function toSettings(values: PitValues): PitSettings {
     logLimitBytes: values.log_limit_bytes,
     logCount: values.log_count,
     patterns: PATTERN_CLASSES.flatMap((each) =>
-      values[`${each}_patterns`].map((pattern) => ({ class: each, pattern })),
+      values[`${each}_patterns`].map((pattern): Pattern => ({ class: each, pattern })),
     ),
     effectRules: values.effects,
   };

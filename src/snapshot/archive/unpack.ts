@@ -39,9 +39,9 @@ export interface UnpackOptions {
 export interface Unpacker extends TarSink {
   /** Switches to the options of the next layer. */
   withOptions(options: UnpackOptions): void;
-  /** Owners and times of directories. They stay open to this process until `setDirectoryModes`. */
+  /** Sets the owners and times of directories, which stay writable for this process until `setDirectoryModes`. */
   finish(): void;
-  /** Attributes and modes of directories, which may close them to everyone but root. The tree may have been moved since. */
+  /** Sets the attributes and modes of directories, after which only root may be able to enter them. The tree may have been moved. */
   setDirectoryModes(root: string): void;
   readonly entries: number;
   readonly flaws: readonly Flaw[];
@@ -260,7 +260,7 @@ function applyWhiteout(state: Unpacking, path: string): void {
   clear(state, cleanPath(parent === "." ? hidden : `${parent}/${hidden}`));
 }
 
-/** Directories that the archive describes, children before their parents: a parent may be closed to us afterwards. */
+/** Directories that the archive describes, children before their parents: afterwards, a parent may be inaccessible. */
 function bottomUp(state: Unpacking): [string, TarEntry][] {
   return [...state.directories]
     .filter(described)

@@ -2,6 +2,7 @@ import { LazarusError } from "../../../platform/errors.ts";
 import { parseEffectId } from "../../../run/model/ledger.ts";
 import type { Json } from "../../../run/model/types.ts";
 import type { EffectResolution } from "../../../run/store/store.ts";
+import { usage } from "../../parse.ts";
 import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 import { sameStore } from "./same-store.ts";
@@ -53,18 +54,17 @@ interface Choice {
 }
 
 function choose({ done, retry, fail, output, reason }: Choice): EffectResolution {
-  const usage = (message: string) =>
-    new LazarusError("USAGE", message, { hint: "lazarus runs resolve --help" });
+  const wrong = (message: string) => usage("runs resolve", message);
   if ([done, retry, fail].filter(Boolean).length !== 1)
-    throw usage("give exactly one of --done, --retry, --fail");
-  if (output !== undefined && !done) throw usage("--output requires --done");
-  if (reason !== undefined && !fail) throw usage("--reason requires --fail");
+    throw wrong("give exactly one of --done, --retry, --fail");
+  if (output !== undefined && !done) throw wrong("--output requires --done");
+  if (reason !== undefined && !fail) throw wrong("--reason requires --fail");
   if (retry) return { outcome: "retry" };
   if (fail) return { outcome: "fail", ...(reason === undefined ? {} : { reason }) };
   if (output === undefined) return { outcome: "done" };
   try {
     return { outcome: "done", output: JSON.parse(output) as Json };
   } catch {
-    throw usage(`--output is not JSON: ${JSON.stringify(output.slice(0, 80))}`);
+    throw wrong(`--output is not JSON: ${JSON.stringify(output.slice(0, 80))}`);
   }
 }

@@ -1,5 +1,5 @@
-import { LazarusError } from "../../../platform/errors.ts";
 import { sendToRun } from "../../../run/operations/send.ts";
+import { usage } from "../../parse.ts";
 import { defineRunsCommand } from "./define.ts";
 import { findRun, STORE_OPTIONS } from "./places.ts";
 
@@ -39,16 +39,12 @@ export const command = defineRunsCommand({
 
 function messageOf(text: string | undefined, json: string | undefined): unknown {
   if ((text === undefined) === (json === undefined)) {
-    throw new LazarusError("USAGE", "give either a text or --value JSON", {
-      hint: "lazarus runs send --help",
-    });
+    throw usage("runs send", "give either a text or --value JSON");
   }
   if (json === undefined) return text;
   try {
     return JSON.parse(json);
   } catch {
-    throw new LazarusError("USAGE", `--value is not JSON: ${JSON.stringify(json.slice(0, 80))}`, {
-      hint: "lazarus runs send --help",
-    });
+    throw usage("runs send", `--value is not JSON: ${JSON.stringify(json.slice(0, 80))}`);
   }
 }
