@@ -99,10 +99,10 @@ describe("a config with wrong types", () => {
     ],
     ["[1]", "JSON, but not an object; expected a JSON object"],
     ["{", "not JSON; expected a JSON object"],
-  ])("%s exits 78 and names file, key and expected type", (content, words) => {
+  ])("%s exits 78 and names file, key and expected type", async (content, words) => {
     const file = world.write("cwd/lazarus.json", content);
     for (const line of ["scan", "config", "heartbeat m1", "init m1", "job check"]) {
-      const { exit, stdout, stderr } = world.run(line.split(" "));
+      const { exit, stdout, stderr } = await world.call(line.split(" "));
       expect({ exit, stdout }).toEqual({ exit: 78, stdout: "" });
       expect(stderr.startsWith(`error: ${file}: ${words}\n`)).toBe(true);
     }
@@ -201,21 +201,24 @@ describe("an invalid heartbeat file", () => {
     ],
   ];
 
-  it.each(spoiled)("(%s) is uninitialized, and the next heartbeat replaces it with a warning", (_, spoil) => {
-    world.run(["init", "m1"]);
-    world.run(["init", "m2"]);
-    spoil();
-    expect(summary()).toMatchObject({ total_cells: 2, uninitialized: 1, healthy: 1 });
-    const { exit, stderr } = world.run(["heartbeat", "m1"]);
-    expect(exit).toBe(0);
-    expect(stderr).toMatch(/^warning: the heartbeat .* was unreadable \(.*\) and has been replaced\n$/);
-    expect(lstatSync(heartbeat()).isFile()).toBe(true);
-    expect(summary()).toMatchObject({ healthy: 2 });
-    if (existsSync(world.path("precious"))) expect(world.read("precious")).toBe('{"timestamp": 9e9}');
-  });
+  it.each(spoiled)(
+    "(%s) is uninitialized, and the next heartbeat replaces it with a warning",
+    async (_, spoil) => {
+      await world.call(["init", "m1"]);
+      await world.call(["init", "m2"]);
+      spoil();
+      expect(summary()).toMatchObject({ total_cells: 2, uninitialized: 1, healthy: 1 });
+      const { exit, stderr } = world.run(["heartbeat", "m1"]);
+      expect(exit).toBe(0);
+      expect(stderr).toMatch(/^warning: the heartbeat .* was unreadable \(.*\) and has been replaced\n$/);
+      expect(lstatSync(heartbeat()).isFile()).toBe(true);
+      expect(summary()).toMatchObject({ healthy: 2 });
+      if (existsSync(world.path("precious"))) expect(world.read("precious")).toBe('{"timestamp": 9e9}');
+    },
+  );
 
-  it("(a directory) is uninitialized, and a heartbeat is refused with exit 8", () => {
-    world.run(["init", "m1"]);
+  it("(a directory) is uninitialized, and a heartbeat is refused with exit 8", async () => {
+    await world.call(["init", "m1"]);
     rmSync(heartbeat());
     mkdirSync(heartbeat());
     writeFileSync(join(heartbeat(), "inside"), "kept");
@@ -224,8 +227,8 @@ describe("an invalid heartbeat file", () => {
     expect(readFileSync(join(heartbeat(), "inside"), "utf8")).toBe("kept");
   });
 
-  it("(state is a symlink out of the cell): a heartbeat is refused with exit 8", () => {
-    world.run(["init", "m1"]);
+  it("(state is a symlink out of the cell): a heartbeat is refused with exit 8", async () => {
+    await world.call(["init", "m1"]);
     renameSync(join(world.missions, "m1/state"), world.path("outside"));
     symlinkSync(world.path("outside"), join(world.missions, "m1/state"));
     const before = world.read("outside/heartbeat.json");
@@ -236,7 +239,7 @@ describe("an invalid heartbeat file", () => {
 });
 
 it("scan works while cells are created and removed", async () => {
-  world.run(["init", "steady"]);
+  await world.call(["init", "steady"]);
   const enough = world.path("enough");
   const churn = spawn(
     "/bin/sh",
@@ -249,7 +252,7 @@ it("scan works while cells are created and removed", async () => {
   const ended = once(churn, "exit");
   try {
     for (let n = 0; n < 15; n += 1) {
-      const { exit, stdout } = world.run(["scan", "--json"]);
+      const { exit, stdout } = await world.call(["scan", "--json"]);
       expect(exit).toBe(0);
       expect(JSON.parse(stdout).cells.at(-1)).toMatchObject({ mission_id: "steady", status: "healthy" });
     }
@@ -261,22 +264,24 @@ it("scan works while cells are created and removed", async () => {
 });
 
 describe("clock skew", () => {
-  it("a heartbeat in the future is healthy and reported with its skew", () => {
-    world.run(["init", "m1"]);
+  it("a heartbeat in the future is healthy and reported with its skew", async () => {
+    await world.call(["init", "m1"]);
     writeFileSync(heartbeat(), JSON.stringify({ timestamp: Date.now() / 1000 + 86_400 * 2 + 60 }));
-    expect(world.run(["scan"]).stdout).toMatch(/^m1 +healthy +0s {2}heartbeat is 2d in the future$/m);
-    expect(world.run(["scan", "--check"]).exit).toBe(0);
+    expect((await world.call(["scan"])).stdout).toMatch(
+      /^m1 +healthy +0s {2}heartbeat is 2d in the future$/m,
+    );
+    expect((await world.call(["scan", "--check"])).exit).toBe(0);
   });
 
   it.each(["1e308", "-1e308", "0", "-5", "9007199254740993"])(
     "a timestamp of %s breaks nothing",
-    (timestamp) => {
-      world.run(["init", "m1"]);
+    async (timestamp) => {
+      await world.call(["init", "m1"]);
       writeFileSync(heartbeat(), `{"timestamp": ${timestamp}}`);
-      const { exit, stdout } = world.run(["scan"]);
+      const { exit, stdout } = await world.call(["scan"]);
       expect(exit).toBe(0);
       for (const line of stdout.split("\n").slice(0, 2)) expect(line.length).toBeLessThanOrEqual(80);
-      expect(world.run(["heartbeat", "m1"]).exit).toBe(0);
+      expect((await world.call(["heartbeat", "m1"])).exit).toBe(0);
     },
   );
 });

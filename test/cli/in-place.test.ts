@@ -60,7 +60,7 @@ describe("protect", () => {
     expect(JSON.parse(copy.stdout)).toMatchObject({ mission_id: "app-2", change: "new" });
   });
 
-  it("refuses with a reason and the next command", () => {
+  it("refuses with a reason and the next command", async () => {
     world.write("app/sub/file", "x");
     world.run(["protect", world.path("app")]);
     for (const [directory, reason, next] of [
@@ -71,7 +71,7 @@ describe("protect", () => {
       [world.home, "Lazarus keeps its own files", "choose"],
       [world.path("nowhere"), "there is no directory", "mkdir -p"],
     ] as const) {
-      const { exit, stderr } = world.run(["protect", directory, "--mission", "other"]);
+      const { exit, stderr } = await world.call(["protect", directory, "--mission", "other"]);
       expect([6, 7]).toContain(exit);
       expect(stderr).toContain(reason);
       expect(stderr).toContain(next);
@@ -79,7 +79,7 @@ describe("protect", () => {
     expect(existsSync(join(world.missions, "other"))).toBe(false);
   });
 
-  it("refuses a directory that overlaps another mission's, which stays protected", () => {
+  it("refuses a directory that overlaps another mission's, which stays protected", async () => {
     world.write("src/app/sub/file", "x");
     expect(world.run(["protect", world.path("src/app")]).exit).toBe(0);
     symlinkSync(world.path("src/app/sub"), world.path("link"));
@@ -95,7 +95,7 @@ describe("protect", () => {
         ["init", "other", "--worktree", world.path(directory)],
         ["run", "other", "--in", world.path(directory), "--", "true"],
       ]) {
-        const { exit, stderr } = world.run(words);
+        const { exit, stderr } = await world.call(words);
         expect([exit, stderr], words.join(" ")).toEqual([7, expect.stringContaining(reason)]);
       }
     expect(existsSync(join(world.missions, "other"))).toBe(false);

@@ -56,36 +56,44 @@ describe("init", () => {
   };
 
   // Only the points of the worktree need --repo; plain init reaches all others without running git.
-  it.each(points)("killed at %s and run again completes the cell and leaves no temporary files", (point) => {
-    const repository = point.startsWith("cell.worktree.") ? createRepository() : undefined;
-    let kills = 0;
-    for (const nth of HITS) {
-      const mission = `m${nth}`;
-      const words = ["init", mission, ...(repository === undefined ? [] : ["--repo", repository]), "--quiet"];
-      if (!kill(words, point, nth)) break;
-      kills += 1;
-      expect(world.run(words)).toMatchObject({ exit: 0, stderr: "" });
-      expectWhole(mission);
-      expect(leftovers(mission)).toEqual([]);
-      if (repository !== undefined)
-        expect(readFileSync(join(world.missions, mission, "worktree/code"), "utf8")).toBe("code");
-    }
-    expect(world.run(["scan", "--check"]).exit).toBe(0);
-    if (/^cell\.(init|worktree)\./.test(point)) expect(kills).toBeGreaterThan(0);
-  });
+  it.each(points)(
+    "killed at %s and run again completes the cell and leaves no temporary files",
+    async (point) => {
+      const repository = point.startsWith("cell.worktree.") ? createRepository() : undefined;
+      let kills = 0;
+      for (const nth of HITS) {
+        const mission = `m${nth}`;
+        const words = [
+          "init",
+          mission,
+          ...(repository === undefined ? [] : ["--repo", repository]),
+          "--quiet",
+        ];
+        if (!kill(words, point, nth)) break;
+        kills += 1;
+        expect(await world.call(words)).toMatchObject({ exit: 0, stderr: "" });
+        expectWhole(mission);
+        expect(leftovers(mission)).toEqual([]);
+        if (repository !== undefined)
+          expect(readFileSync(join(world.missions, mission, "worktree/code"), "utf8")).toBe("code");
+      }
+      expect((await world.call(["scan", "--check"])).exit).toBe(0);
+      if (/^cell\.(init|worktree)\./.test(point)) expect(kills).toBeGreaterThan(0);
+    },
+  );
 });
 
 it.each(points.filter((name) => /^durable\.(temporary|replace)\./.test(name)))(
   "a heartbeat killed at %s leaves the old or the new file, and the next heartbeat works",
-  (point) => {
-    world.run(["init", "m1"]);
-    world.run(["heartbeat", "m1", "--status", "old"]);
+  async (point) => {
+    await world.call(["init", "m1"]);
+    await world.call(["heartbeat", "m1", "--status", "old"]);
     const file = "home/missions/m1/state/heartbeat.json";
     kill(["heartbeat", "m1", "--status", "new"], point, 1);
     expect(JSON.parse(world.read(file))).toMatchObject({ status: expect.stringMatching(/^(old|new)$/) });
-    expect(world.run(["heartbeat", "m1", "--status", "next"]).exit).toBe(0);
+    expect((await world.call(["heartbeat", "m1", "--status", "next"])).exit).toBe(0);
     expect(JSON.parse(world.read(file))).toMatchObject({ status: "next" });
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     expect(leftovers("m1")).toEqual([]);
   },
 );
