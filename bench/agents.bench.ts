@@ -6,10 +6,12 @@ import { installAgent, VERSIONS } from "../test/agents/real/install.ts";
 import { createRealWorld, MISSION, STEPS } from "../test/agents/real/real-world.ts";
 import type { Bench, Score } from "./harness.ts";
 
-const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 5);
+const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 3);
 const HOLD_SECONDS = 1;
 const THINK_MS = 2000;
 const LIMIT_MS = 60;
+/** One for each way in which hooks are run: a script after a call, `lazarus hook` before and after it, and a plugin. */
+const DEFAULT_AGENTS = "claude,codex,qwen,gemini,copilot,pi";
 const notes: string[] = [];
 
 interface Job {
@@ -33,7 +35,7 @@ async function runJob(name: string, bin: string, noAdapter: boolean): Promise<Jo
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
-async function measure(name: string, bin: string): Promise<Score> {
+async function measure(name: string, bin: string): Promise<Score[]> {
   const pairs: { readonly ours: number; readonly peer: number; readonly hooks: number }[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const { ms: ours, hooks } = await runJob(name, bin, false);
@@ -42,10 +44,8 @@ async function measure(name: string, bin: string): Promise<Score> {
   }
   const perCall = median(pairs.map(({ ours, peer }) => (ours - peer) / STEPS));
   const { hooks } = pairs[0]!;
-  notes.push(
-    `${name} ${VERSIONS[name]!.version}: ${perCall.toFixed(0)} ms per tool call, with those of the session and the turn (${hooks} hooks, goal: ${LIMIT_MS} ms)`,
-  );
-  return {
+  notes.push(`${name} ${VERSIONS[name]!.version}: ${hooks} hooks in ${STEPS} tool calls`);
+  const wall: Score = {
     name: `${name}, ${STEPS} tool calls`,
     ours: "with hooks",
     oursMs: median(pairs.map(({ ours }) => ours)),
@@ -55,6 +55,18 @@ async function measure(name: string, bin: string): Promise<Score> {
     goal: 1.03,
     rounds: ROUNDS,
   };
+  // The hooks of the session and of the turn are counted as well.
+  const call: Score = {
+    name: `${name}, one tool call`,
+    ours: "what hooks add",
+    oursMs: perCall,
+    peer: "the limit",
+    peerMs: LIMIT_MS,
+    ratio: perCall / LIMIT_MS,
+    goal: 1,
+    rounds: ROUNDS,
+  };
+  return [wall, call];
 }
 
 export const bench: Bench = {
@@ -62,7 +74,7 @@ export const bench: Bench = {
 model (${THINK_MS / 1000} s, which is fast for a real one) and a tool call (${HOLD_SECONDS} s). The CLIs are those of \`npm run test:agents\`;
 AGENTS=claude,codex chooses them.`,
   prepare() {
-    const wanted = (process.env.AGENTS ?? "claude,codex").split(",").filter((name) => name in AGENTS);
+    const wanted = (process.env.AGENTS ?? DEFAULT_AGENTS).split(",").filter((name) => name in AGENTS);
     return wanted.map((name) => ({
       name,
       async measure() {
@@ -71,7 +83,7 @@ AGENTS=claude,codex chooses them.`,
           notes.push(`not measured: ${installed.problem}`);
           return [];
         }
-        return [await measure(name, installed.bin)];
+        return await measure(name, installed.bin);
       },
     }));
   },

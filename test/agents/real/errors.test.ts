@@ -3,7 +3,7 @@
 // from the decision and cut short.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { AGENTS } from "./agents.ts";
@@ -29,6 +29,14 @@ async function stopAfterTwo(real: RealWorld): Promise<void> {
   real.start();
   await real.world.until("step 2", () => real.model.requests.some(({ next }) => next === 3));
   expect(real.run("stop", MISSION).exit).toBe(0);
+}
+
+const changed = (change: (text: string) => string) => (path: string) =>
+  writeFileSync(path, change(readFileSync(path, "utf8")));
+
+function replaceByLink(path: string): void {
+  renameSync(path, `${path}.elsewhere`);
+  symlinkSync(`${path}.elsewhere`, path);
 }
 
 describe.each(names)("%s", (name) => {
@@ -160,16 +168,17 @@ describe.each(names)("%s", (name) => {
   });
 
   runsConversation.each([
-    ["truncated", (text: string) => text.slice(0, Math.floor(text.length * 0.6))],
-    ["corrupt", (text: string) => `${text.slice(0, 200)}\0\0\0{"type":${text.slice(400)}`],
-    ["replaced by garbage", () => "not a conversation\n"],
-  ])("a transcript that is %s: comes back, and says what it did", async (damage, change) => {
+    ["truncated", changed((text) => text.slice(0, Math.floor(text.length * 0.6)))],
+    ["corrupt", changed((text) => `${text.slice(0, 200)}\0\0\0{"type":${text.slice(400)}`)],
+    ["replaced by garbage", changed(() => "not a conversation\n")],
+    ["replaced by a link", replaceByLink],
+  ])("a transcript that is %s: comes back, and says what it did", async (damage, harm) => {
     await using real = await createRealWorld(name, { bin });
     await stopAfterTwo(real);
-    const files = Object.entries(real.transcripts());
+    const files = Object.keys(real.transcripts());
     // The conversation is a database, which is part of the cell.
     if (files.length === 0) return;
-    for (const [path, text] of files) writeFileSync(path, change(text));
+    for (const path of files) harm(path);
     expect(real.run("revive", MISSION).exit).toBe(0);
     const state = await real.untilState("finished", "asking", "tombstone");
     expect(state).toBe("finished");

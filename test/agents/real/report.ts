@@ -1,4 +1,5 @@
-// Writes what the tests with real CLIs found (results.ts) into the tables of docs/agents.md:
+// Writes what the tests with real CLIs found (results.ts) into the tables of docs/agents.md. A field without a result on this
+// machine keeps what an earlier run found for the same version:
 //   npm run test:agents; node test/agents/real/compare.ts; node test/agents/real/report.ts
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ const ROWS = [
   ...[KILLS, RESTORE, "terminal hung up, agent killed, attached again", "529 for 60 s", "429"],
   ...["429, retry after 10 min", "401", "no key", "context too long", "unknown session", "session in use"],
   ...["transcript truncated", "transcript corrupt", "transcript replaced by garbage"],
+  "transcript replaced by a link",
   ...["transcript deleted, with its copy", "newer version"],
 ];
 
@@ -18,21 +20,35 @@ const names = Object.keys(AGENTS);
 const results = new Map(names.map((name) => [name, readResults(name)]));
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 const title = (name: string) => `${name} ${VERSIONS[name]!.version}`;
+let text = readFileSync(DOCUMENT, "utf8");
+
+/** The field of a table in the document; undefined when it is not there. */
+function kept(column: string, row: string): string | undefined {
+  const lines = text
+    .split("\n")
+    .map((each) => each.split(" | ").map((cell) => cell.replaceAll(/^\| | \|$/g, "")));
+  const at = lines.find((cells) => cells.includes(column) && cells[0] === "")?.indexOf(column) ?? -1;
+  const found = at < 0 ? undefined : lines.find((cells) => cells[0] === row)?.[at];
+  return found === "not run" ? undefined : found;
+}
+
 const table = [
   line(["", ...names.map(title)]),
   line(["---", ...names.map(() => "---")]),
-  ...ROWS.map((row) => line([row, ...names.map((name) => results.get(name)![row] ?? "not run")])),
+  ...ROWS.map((row) =>
+    line([row, ...names.map((name) => results.get(name)![row] ?? kept(title(name), row) ?? "not run")]),
+  ),
 ].join("\n");
-const compared = names.filter((name) => results.get(name)![RESTART] !== undefined);
+const restart = (name: string) => results.get(name)![RESTART] ?? kept("the same command again", title(name));
+const continued = (name: string) =>
+  results.get(name)![CONTINUED] ?? kept("the CLI's own resume", title(name)) ?? "none";
+const compared = names.filter((name) => restart(name) !== undefined);
 const comparison = [
   line(["", "the same command again", "the CLI's own resume"]),
   line(["---", "---", "---"]),
-  ...compared.map((name) =>
-    line([title(name), results.get(name)![RESTART]!, results.get(name)![CONTINUED] ?? "none"]),
-  ),
+  ...compared.map((name) => line([title(name), restart(name)!, continued(name)])),
 ].join("\n");
 
-let text = readFileSync(DOCUMENT, "utf8");
 for (const [name, rows] of [
   ["results", table],
   ["comparison", comparison],
