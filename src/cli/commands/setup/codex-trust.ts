@@ -1,5 +1,5 @@
 // Asks Codex whether it would run the hooks that `lazarus run` passes: the hash that makes it trust them is not documented
-// (ADR 23). Its app server answers without a login and calls no model. It gets a home of its own, so nothing of the user's is
+// (ADR 24). Its app server answers without a login and calls no model. It gets a home of its own, so nothing of the user's is
 // read or written.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
