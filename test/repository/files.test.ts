@@ -40,6 +40,12 @@ describe("every file", () => {
     expect(readSource("package-lock.json").text).not.toMatch(/"resolved"\s*:/);
   });
 
+  it("of docs/adr has a number of its own", () => {
+    const numbers = documents.flatMap(({ path }) => /^docs\/adr\/(\d+)-/.exec(path)?.[1] ?? []);
+    expect(numbers.length).toBeGreaterThan(0);
+    expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);
+  });
+
   it("contains no path of a particular machine", () => {
     expect([...scripts, ...documents].flatMap((file) => checkMachinePaths(file, ROOT))).toEqual([]);
   });
