@@ -20,7 +20,7 @@ export interface PitWorld extends World {
   state(mission: string): string;
   log(mission: string): string;
   checkpoints(mission: string): { reason: string; checkpoint_id: string }[];
-  /** Running processes of this home, by environment or command line. */
+  /** Running processes of this home, by environment or command line, without those in which a pit takes checkpoints. */
   processes(): number[];
   /** As in ps: S sleeping, T stopped. */
   processState(pid: number): string | undefined;
@@ -69,7 +69,7 @@ export function createPitWorld(): PitWorld {
       openVault(systemMachine, join(world.home, "vault"), mission)
         .list()
         .map(({ id, reason }) => ({ checkpoint_id: id, reason })),
-    processes: () => livingIn(world.home),
+    processes: () => livingIn(world.home).filter((pid) => !isCheckpointProcess(pid)),
     processState: (pid) => /\) (\w) /.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1],
     async until(what, test, waitMs = 300_000) {
       const deadline = performance.now() + waitMs;
@@ -126,6 +126,15 @@ async function quietly(test: () => unknown): Promise<unknown> {
   } catch (error) {
     if (error instanceof Error && error.message.startsWith("the pit ended")) throw error;
     return false;
+  }
+}
+
+/** It waits for more work for a while, and ends with its pit. */
+export function isCheckpointProcess(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("checkpoint-process");
+  } catch {
+    return true;
   }
 }
 
