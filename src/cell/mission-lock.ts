@@ -16,6 +16,7 @@ import type { Machine } from "../platform/machine.ts";
 import { posixSupport } from "../platform/posix.ts";
 import { agentPaths } from "./agent-paths.ts";
 import type { Config } from "./config.ts";
+import { unknownMission } from "./known-missions.ts";
 import type { MissionId } from "./mission-id.ts";
 
 const LOCK_WAIT_MS = 120_000;
@@ -24,7 +25,7 @@ const POLL_MS = 25;
 const TEST_MS = 2;
 
 /** For short changes: a stop may be waiting for the agent to end. */
-export function lockMission(
+export async function lockMission(
   machine: Machine,
   config: Config,
   mission: MissionId,
@@ -33,7 +34,13 @@ export function lockMission(
 ): Promise<Lock> {
   const paths = agentPaths(config, mission);
   makeDirectory(machine.disk, paths.directory);
-  return acquireLock(machine, paths.lock, { purpose, waitMs });
+  try {
+    return await acquireLock(machine, paths.lock, { purpose, waitMs });
+  } catch (error) {
+    // The mission was deleted while this process waited.
+    if (systemErrorCode(error) === "ENOENT") throw unknownMission(config, mission);
+    throw error;
+  }
 }
 
 /** For start, revive, restore and undo: waits until no stop is under way. */

@@ -44,16 +44,20 @@ function updateRegistry(context: CliContext, work: Parameters<MissionContext["re
 
 export function openKnownMission(context: CliContext, mission: MissionId): CliMission {
   const missionContext = openCliMission(context, mission);
-  const lost = findLost(context, missionContext);
-  if (lost.length > 0) {
-    const { root } = missionContext.vault;
-    throw new LazarusError("VAULT_DAMAGED", `${mission}: ${describeLost(missionContext, lost)}`, {
-      hint: `ls -ld ${root}, and restore the vault directory; or drop its checkpoints: lazarus registry rebuild`,
-      details: { mission, vault: root, lost: lost.map(({ id }) => id) },
-    });
-  }
+  refuseLostVault(context, missionContext);
   requireMission(context, missionContext);
   return missionContext;
+}
+
+/** Its disk may not be mounted. */
+export function refuseLostVault(context: CliContext, missionContext: MissionContext): void {
+  const lost = findLost(context, missionContext);
+  if (lost.length === 0) return;
+  const { mission, vault } = missionContext;
+  throw new LazarusError("VAULT_DAMAGED", `${mission}: ${describeLost(missionContext, lost)}`, {
+    hint: `ls -ld ${vault.root}, and restore the vault directory; or drop its checkpoints: lazarus registry rebuild`,
+    details: { mission, vault: vault.root, lost: lost.map(({ id }) => id) },
+  });
 }
 
 /** Refuses a mission that has neither a cell nor a vault. */

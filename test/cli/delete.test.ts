@@ -1,5 +1,5 @@
 // lazarus delete: what it removes, what it leaves alone, and what it refuses.
-import { existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createWorld, type World } from "./hermetic.ts";
@@ -54,7 +54,7 @@ it("does not touch a directory in place, which can be protected again", async ()
   const app = world.path("app");
   await world.call(["protect", app]);
   const { exit, stdout } = await world.call(["delete", "app", "--yes"]);
-  expect({ exit, kept: stdout.includes(`kept ${app}\n`) }).toEqual({ exit: 0, kept: true });
+  expect({ exit, kept: stdout.includes(`kept the directory ${app}\n`) }).toEqual({ exit: 0, kept: true });
   expect(readFileSync(join(app, "file"), "utf8")).toBe("x");
   expect(traces("app")).toEqual([]);
   expect((await world.call(["protect", app])).exit).toBe(0);
@@ -66,6 +66,27 @@ it("removes only the link of a cell that is one", async () => {
   expect((await world.call(["delete", "linked", "--yes"])).exit).toBe(0);
   expect(existsSync(join(world.missions, "linked"))).toBe(false);
   expect(existsSync(join(world.missions, "real", "meta", "mission.json"))).toBe(true);
+});
+
+it("refuses while a process writes in the cell, and while the vault is not mounted", async () => {
+  await world.call(["init", "book"]);
+  await world.call(["checkpoint", "book"]);
+  const vault = join(world.home, "vault", "book");
+  renameSync(vault, `${vault}-away`);
+  const lost = await world.call(["delete", "book", "--yes"]);
+  expect({ exit: lost.exit, says: lost.stderr.includes("the registry lists 1 checkpoint") }).toEqual({
+    exit: 8,
+    says: true,
+  });
+  renameSync(`${vault}-away`, vault);
+  if (process.platform === "linux") {
+    const file = openSync(join(world.missions, "book", "worktree", "draft"), "w");
+    const { exit, stderr } = await world.call(["delete", "book", "--yes"]);
+    closeSync(file);
+    expect(exit).toBe(10);
+    expect(stderr).toContain("worktree/draft open for writing; nothing of book was deleted");
+  }
+  expect((await world.call(["delete", "book", "--yes"])).exit).toBe(0);
 });
 
 it("refuses a running agent, an agent that asks, and an unknown mission", async () => {

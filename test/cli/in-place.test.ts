@@ -287,6 +287,8 @@ it.skipIf(process.platform !== "linux")(
     world.write("app/file", "first");
     world.run(["protect", directory]);
     world.write("app/file", "second");
+    expect(world.run(["restore", "app"]).exit).toBe(0);
+    world.write("app/file", "second");
     const other = { env: { LAZARUS_HOME: world.path("other") } };
     const script = "touch working; while [ -e working ]; do sleep 0.05; done";
     const agent = world.run(

@@ -29,6 +29,8 @@ async function createVictim(): Promise<World> {
   fs.mkdirSync(dirname(effects.file), { recursive: true });
   fs.writeFileSync(effects.file, "{}\n");
   fs.writeFileSync(join(agentDirectory(config, "m"), "record.json"), "{}\n");
+  // What a restore moved aside, because it is in no checkpoint.
+  fs.mkdirSync(join(config.missions_root, ".lazarus-aside-m", "id"), { recursive: true });
   return world;
 }
 

@@ -49,6 +49,7 @@ describe.each(USERS)("for %s", (_, as) => {
     const nested = `lazarus run m2 -d -- sh -c 'exec sleep 600' >/dev/null 2>&1; exit 3`;
     world.run(["run", "m1", "-d", ...sh(nested)], as);
     await world.until("the exit", () => existsSync(agents("exit.json")));
+    await world.until("the other agent", () => existsSync(agents("life.json", "m2")));
     expect(isRunning(world.life("m2").agent.pid)).toBe(true);
     expect(isRunning(world.life("m2").keeper.pid)).toBe(true);
     expect(world.state("m2")).toBe("running");

@@ -187,7 +187,9 @@ describe("a fork", () => {
     await forkMission(world.context, fork, {});
     await restoreCell(fork, {});
     fs.rmSync(fork.cellRoot, { recursive: true });
-    await expect(forkMission(world.context, fork, {})).rejects.toThrow("checkpoints of an earlier mission");
+    await expect(forkMission(world.context, fork, {})).rejects.toThrow(
+      "holds 1 checkpoint of an earlier mission",
+    );
   });
 });
 

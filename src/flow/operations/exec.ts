@@ -85,7 +85,7 @@ async function runSteps(
         throw unknownError(
           plan,
           step,
-          `the outcome of ${JSON.stringify(step.key)} is unknown: it ${ending}, that of a signal`,
+          `the outcome of ${JSON.stringify(step.key)} is unknown: it ${ending}, which usually means a signal`,
         );
       return { outcome: "failed", exitCode: result.exitCode, step: step.key };
     }

@@ -3,7 +3,7 @@ import { type CaptureOptions, type CaptureResult, capture } from "../capture/cap
 import { type MissionContext, requireCell } from "../mission-context.ts";
 import type { CheckpointMetadata, Flaw } from "../model/entry.ts";
 import type { Restored } from "../restore/roll-forward.ts";
-import { lockVault } from "./lock.ts";
+import { discardEmptyVault, lockVault } from "./lock.ts";
 import { pruneIfDue } from "./prune.ts";
 import { recordCheckpoint } from "./record.ts";
 
@@ -27,6 +27,13 @@ export async function takeCheckpoint(
   const { clock } = context.machine;
   const startMs = clock.monotonicMs();
   using locked = await lockVault(context, `checkpoint of ${context.mission}`);
+  try {
+    requireCell(context);
+  } catch (error) {
+    // The mission was deleted while this process waited for the lock, which made its vault again.
+    discardEmptyVault(context, locked.lock);
+    throw error;
+  }
   using _ = await context.slots?.acquire();
   const captured = await capture(context, locked.lock, options);
   // The pit checks often, and usually there is nothing to record.

@@ -8,14 +8,16 @@ import { agentPaths } from "../../cell/agent-paths.ts";
 import { isKnownMission, unknownMission } from "../../cell/known-missions.ts";
 import { cellRoot } from "../../cell/mission-id.ts";
 import { lockSettledMission } from "../../cell/mission-lock.ts";
-import { identifyDirectory, worktreeRecordFile } from "../../cell/worktree-record.ts";
+import { worktreeRecordFile } from "../../cell/worktree-record.ts";
 import { historyFile } from "../../effects/place.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { findHeldRun } from "../../run/store/positions.ts";
-import type { MissionContext } from "../mission-context.ts";
+import { type MissionContext, resolvePath } from "../mission-context.ts";
 import { finishInterruptedRestore } from "../restore/roll-forward.ts";
+import { findFilesOpenForWriting } from "../scan/open-files.ts";
+import { refuseStaleWorktree } from "../worktree.ts";
 import { refuseLiveAgent } from "./live-processes.ts";
 import { recordDeletion } from "./record.ts";
 
@@ -45,16 +47,19 @@ export async function deleteMission(
   context: MissionContext,
   others: readonly string[] = [],
 ): Promise<Deletion> {
-  const { machine, config, mission, cellRoot: root, vault, worktree } = context;
+  const { machine, config, mission, cellRoot: root, vault } = context;
   planDeletion(context, others);
   using _mission = await lockSettledMission(machine, config, mission, `deletion of ${mission}`);
   refuseLiveAgent(context, "setup");
   refuseLiveRun(context);
-  using lock = exists(vault.root) ? await vault.lock(`deletion of ${mission}`) : undefined;
-  // Otherwise the user's directory would stay halfway between two states.
-  if (lock !== undefined && worktree !== undefined && identifyDirectory(worktree.path) !== undefined)
-    finishInterruptedRestore(context, lock);
+  refuseOpenFiles(context);
+  using lock = await vault.lock(`deletion of ${mission}`);
   const deletion = planDeletion(context, others);
+  if (deletion.kept !== null && existsSync(vault.journalFile)) {
+    // Otherwise what is kept would stay halfway between two states.
+    refuseStaleWorktree(context);
+    finishInterruptedRestore(context, lock);
+  }
   const locks = agentPaths(config, mission).directory;
   for (const path of deletion.paths.filter((path) => path !== locks)) {
     remove(context, path);
@@ -80,7 +85,7 @@ function agentFiles(directory: string): string[] {
 function cellFiles(context: MissionContext): string[] {
   const { config, mission, cacheDirectory } = context;
   const place = placeOf(context);
-  const beside = ["restore", "drill", "fork"].map((use) =>
+  const beside = ["restore", "aside", "drill", "fork"].map((use) =>
     join(dirname(place), `.lazarus-${use}-${mission}`),
   );
   // That of a cell that is a link belongs to its target.
@@ -91,8 +96,11 @@ function cellFiles(context: MissionContext): string[] {
 /** A file is removed in one step; a directory is renamed first. */
 function remove(context: MissionContext, path: string): void {
   const { disk } = context.machine;
-  if (!lstatSync(path).isDirectory()) {
-    rmSync(path);
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  // A pit removes its own files of a mission that it no longer protects.
+  if (stat === undefined) return;
+  if (!stat.isDirectory()) {
+    rmSync(path, { force: true });
     disk.fsyncDirectory(dirname(path));
     return;
   }
@@ -119,6 +127,24 @@ function refuseLiveRun({ cellRoot: root, machine, mission }: MissionContext): vo
     {
       hint: `stop that process, or: lazarus runs cancel ${run.runId}; then run the same command again`,
       details: { run: run.runId, owner: run.owner },
+    },
+  );
+}
+
+/** A process without a keeper, such as an agent that Lazarus did not start. Its files would lose their names. */
+function refuseOpenFiles(context: MissionContext): void {
+  const { mission, cellRoot: root } = context;
+  if (!exists(root) || isLink(placeOf(context))) return;
+  const open = findFilesOpenForWriting(new Set([lstatSync(root).dev]));
+  const found = [...open.values()].find(({ path }) => path.startsWith(`${resolvePath(root)}/`));
+  if (found === undefined) return;
+  const { pid, program, path } = found;
+  throw new LazarusError(
+    "CELL_IN_USE",
+    `process ${pid} (${program}) has ${path} open for writing; nothing of ${mission} was deleted`,
+    {
+      hint: `end it (ps -p ${pid} -f), then run the same command again`,
+      details: { path, pid },
     },
   );
 }

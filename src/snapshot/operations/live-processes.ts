@@ -34,9 +34,9 @@ export function refuseLiveAgent(
   );
 }
 
-/** An agent of another mission, possibly of another home, that works in the same directory. */
-export function refuseForeignAgent({ tree, cellRoot, mission }: MissionContext): void {
-  if (tree === cellRoot) return;
+/** An agent of another home that works in the same directory. */
+export function refuseForeignAgent({ tree, cellRoot, mission }: MissionContext, scope: Scope): void {
+  if (tree === cellRoot || !scope.has(WORKTREE)) return;
   const worktree = diskPath(tree, WORKTREE);
   const agent = findForeignAgent(worktree, cellRoot);
   if (agent === undefined) return;

@@ -70,10 +70,15 @@ export function readPathHistory(
   return { versions, checkpoints: readable, unreadable };
 }
 
-/** The id of the newest checkpoint that has a path. */
-function findNewestWith(context: Pick<MissionContext, "vault">, path: string): string | undefined {
-  const { versions } = readPathHistory(context, { has: (each) => each === path, only: new Set([path]) });
-  return versions.get(path)?.findLast(({ entry }) => entry !== null)?.last.id;
+/** The id of the newest checkpoint that has a path, and whether some could not be read. */
+function findNewestWith(
+  context: Pick<MissionContext, "vault">,
+  path: string,
+): { readonly newest: string | undefined; readonly isComplete: boolean } {
+  const selection = { has: (each: string) => each === path, only: new Set([path]) };
+  const { versions, unreadable } = readPathHistory(context, selection);
+  const newest = versions.get(path)?.findLast(({ entry }) => entry !== null)?.last.id;
+  return { newest, isComplete: unreadable.length === 0 };
 }
 
 interface State {
@@ -171,7 +176,7 @@ export function requireKnown(
   const path = scope.only?.find((each) => !listings.some((listing) => listing.has(each)));
   if (path === undefined) return;
   const missing = `${JSON.stringify(path)} is not in ${place}`;
-  const newest = findNewestWith(context, path);
+  const { newest, isComplete } = findNewestWith(context, path);
   if (newest !== undefined)
     throw new LazarusError("NOT_FOUND", `${missing}; the newest checkpoint that has it is ${newest}`, {
       hint: retry(newest, shellWord(path)),
@@ -179,8 +184,9 @@ export function requireKnown(
     });
   const alike = findAlike(path, listings).map((each) => JSON.stringify(each));
   const near = alike.length === 0 ? "" : `; similar: ${alike.join(", ")}`;
-  throw new LazarusError("NOT_FOUND", `${missing}, nor in any other checkpoint${near}`, {
-    hint: `lazarus ls ${context.mission} worktree`,
+  const others = isComplete ? "any other checkpoint" : "any other checkpoint that can be read";
+  throw new LazarusError("NOT_FOUND", `${missing}, nor in ${others}${near}`, {
+    hint: isComplete ? `lazarus ls ${context.mission} worktree` : `lazarus verify ${context.mission}`,
     details: { path },
   });
 }

@@ -122,7 +122,6 @@ export async function restoreTarget(
 ): Promise<RestoreResult> {
   // Checked first: taking the lock would create a vault for a mission that has none.
   if (given.vault.list().length === 0) findTarget(given, undefined);
-  refuseForeignAgent(given);
   using _ = await lockCell(given, options);
   using locked = await withCellUntouchedHint(given, "", () =>
     lockVault(given, `restore of ${given.mission}`),
@@ -131,6 +130,7 @@ export async function restoreTarget(
   recoverEffects(context);
   const { target, paths, part } = choose();
   const { scope, kept } = keepShared(context, createScope(paths, context.tree, part), part);
+  refuseForeignAgent(context, scope);
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
   requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
@@ -199,6 +199,7 @@ async function restoreInPlace(given: MissionContext, lock: Lock, request: InPlac
     syncTree(context.tree, adoptCopies(context.tree, { isDuplicate: false }));
     return { restored: { ...result, changes: plan.changes, flaws: [] }, safety, alive };
   }
+  refuseForeignAgent(context, scope);
   refuseOpenFiles(context, plan, conversation?.files ?? []);
   const flaws = await withGoodCheckpointHint(vault, target, () => stagePlan(context, plan, source, signal));
   const ids = { target: target.id, safety: saved.ref.id, safetyMs: saved.ref.createdAtMs };

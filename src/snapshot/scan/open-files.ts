@@ -5,6 +5,8 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 export interface OpenFile {
   readonly pid: number;
   readonly program: string;
+  /** Its path when it was opened, as the kernel tells it. */
+  readonly path: string;
 }
 
 /** "device:inode", the identity of a file under any of its names. */
@@ -19,11 +21,12 @@ export function findFilesOpenForWriting(devices: ReadonlySet<number | undefined>
     for (const fd of list(`/proc/${pid}/fd`)) {
       const descriptor = `/proc/${pid}/fd/${fd}`;
       // Not a pipe or socket.
-      if (!quietly(() => readlinkSync(descriptor))?.startsWith("/")) continue;
+      const path = quietly(() => readlinkSync(descriptor));
+      if (!path?.startsWith("/")) continue;
       const stat = quietly(() => statSync(descriptor));
       if (stat === undefined || !devices.has(stat.dev) || !stat.isFile() || !isWritable(pid, fd)) continue;
       const program = quietly(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim()) ?? "?";
-      found.set(fileIdentity(stat), { pid, program });
+      found.set(fileIdentity(stat), { pid, program, path });
     }
   }
   return found;

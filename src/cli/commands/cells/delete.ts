@@ -3,7 +3,7 @@ import { wakeFile } from "../../../pit/supervise/wake-file.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { type Deletion, deleteMission, planDeletion } from "../../../snapshot/operations/delete-mission.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliMission } from "../../open-mission.ts";
+import { openCliMission, refuseLostVault } from "../../open-mission.ts";
 import { formatCount } from "../../render/format.ts";
 import { refuseInsideLife } from "../agents/refuse-inside-life.ts";
 
@@ -26,6 +26,7 @@ export const command = defineCommand({
     const mission = context.mission(args.mission);
     refuseInsideLife(context, "delete");
     using opened = openCliMission(context, mission);
+    refuseLostVault(context, opened);
     const isReal = options.yes && !options["dry-run"];
     const { config } = context.config;
     const others = [liveStatusFile(config, mission), wakeFile(config, mission)];
@@ -50,6 +51,6 @@ function describe({ paths, checkpoints, kept }: Deletion, isReal: boolean): stri
   const isBelowAnother = (path: string) => paths.some((other) => path.startsWith(`${other}/`));
   const lines = paths.filter((path) => !isBelowAnother(path)).map((path) => `${verb} ${path}\n`);
   if (checkpoints > 0) lines.push(`${verb} ${formatCount(checkpoints, "checkpoint")}\n`);
-  if (kept !== null) lines.push(`${isReal ? "kept" : "would keep"} ${kept}\n`);
+  if (kept !== null) lines.push(`${isReal ? "kept" : "would keep"} the directory ${kept}\n`);
   return lines.join("");
 }
