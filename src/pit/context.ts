@@ -89,6 +89,11 @@ export interface PitContextOptions {
 
 /** Checkpoints at the same time: one already uses all cores. */
 const CHECKPOINT_SLOTS = 4;
+/**
+ * Processes for checkpoints at the same time: each needs hundreds of megabytes, however long it takes. More than slots, so that
+ * missions with a slow disk do not keep others waiting.
+ */
+const CHECKPOINT_PROCESSES = 8;
 /** Keepers that start at the same time. */
 const START_SLOTS = 8;
 /** A slot that is held for longer no longer counts, so that no other mission waits for it. */
@@ -107,6 +112,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
   const current = createReloadableConfig(options.effective, options.readConfig, options.log);
   const { config } = current.effective;
   const slots = createSlots(machine.clock, CHECKPOINT_SLOTS, SLOT_MS);
+  const processSlots = createSlots(machine.clock, CHECKPOINT_PROCESSES);
   const warned = new Set<string>();
   // A daemon retries for days: log each warning once.
   const warnOnce = (line: string, id = line) => {
@@ -157,6 +163,8 @@ export function openPitContext(options: PitContextOptions): PitContext {
     openMission,
     async takeCheckpoint(mission, checkpoint) {
       if (options.usesProcesses === true && !isSmall(checkpoint.dirty)) {
+        // In this order, since a slot lapses: a checkpoint that waits for a process must not use one up.
+        using _process = await processSlots.acquire();
         using _ = await slots.acquire();
         const { effective } = current;
         const { version } = options;

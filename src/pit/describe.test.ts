@@ -15,6 +15,6 @@ it("says that the pit has to be restarted after an upgrade in place, which remov
     (error: unknown) => error,
   );
   expect(describeError(missing)).toMatch(
-    /upgraded or removed .*; try: restart the pit, agents keep running: systemctl/,
+    /upgraded or removed .*; try: lazarus pit has to be restarted, agents keep running: restart its service/,
   );
 });

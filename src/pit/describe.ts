@@ -117,10 +117,10 @@ export function commandsForMissingCell(mission: string, hasCheckpoint: boolean):
     : [`lazarus run ${mission} -- COMMAND`];
 }
 
-/** An error and its hint in one line. */
 const RESTART =
-  "restart the pit, agents keep running: systemctl --user restart lazarus-pit, or end its process and run: lazarus pit";
+  "lazarus pit has to be restarted, agents keep running: restart its service (systemd: systemctl --user restart 'lazarus-pit*'), or end its process and run: lazarus pit";
 
+/** An error and its hint in one line. */
 export function describeError(error: unknown): string {
   if (error instanceof LazarusError && error.hint !== undefined)
     return `${error.message}; try: ${error.hint}`;

@@ -26,11 +26,11 @@ export interface RegistryAccess extends Disposable {
   readonly record: MissionContext["record"];
 }
 
-/** `warnOnce` is called with each problem, again and again while it lasts. */
+/** `warn` is called with each problem, again and again while it lasts. */
 export function createRegistryAccess(
   machine: Machine,
   config: Config,
-  warnOnce: (line: string) => void,
+  warn: (line: string) => void,
 ): RegistryAccess {
   const events = new EventEmitter<EventChannels>();
   events.setMaxListeners(0);
@@ -39,7 +39,7 @@ export function createRegistryAccess(
     try {
       registry ??= openRegistry(machine, config.registry_file);
     } catch (error) {
-      warnOnce(`cannot open the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
+      warn(`cannot open the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
     }
     return registry;
   };
@@ -52,7 +52,7 @@ export function createRegistryAccess(
         if (recorded !== undefined) events.emit("event", recorded);
         else events.emit("unrecorded", event);
       } catch (error) {
-        warnOnce(`cannot write to the event log: ${messageOf(error)}`);
+        warn(`cannot write to the event log: ${messageOf(error)}`);
         events.emit("unrecorded", event);
       }
     },
@@ -72,7 +72,7 @@ export function createRegistryAccess(
         inTransaction(opened.database, () => work(writer));
         for (const event of appended) events.emit("event", event);
       } catch (error) {
-        warnOnce(`cannot write to the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
+        warn(`cannot write to the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
       }
     },
     [Symbol.dispose]() {

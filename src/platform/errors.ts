@@ -115,6 +115,7 @@ export const ERROR_CODES = {
   LAYER_DAMAGED: "damaged",
   CHECKPOINT_DAMAGED: "damaged",
   CHECKPOINT_UNKNOWN: "missing",
+  CHECKPOINT_FAILED: "machine",
   CHECKPOINT_PINNED: "conflict",
   CHECKPOINT_NEWER: "unsupported",
   CELL_UNREADABLE: "machine",

@@ -1,13 +1,13 @@
 // Limits how many missions of one process do heavy work (CPU, disk) at the same time, so that a pit with many missions stays
-// responsive. First come, first served. A slot only limits load: work that takes too long continues without its slot, so a
-// mission with a slow disk does not keep others waiting.
+// responsive. First come, first served. With `maxHoldMs` a slot only limits load: work that takes longer continues without its
+// slot, so a mission with a slow disk does not keep others waiting.
 import type { Clock } from "../platform/clock.ts";
 
 export interface Slots {
   acquire(): Promise<Disposable>;
 }
 
-export function createSlots(clock: Clock, count: number, maxHoldMs: number): Slots {
+export function createSlots(clock: Clock, count: number, maxHoldMs?: number): Slots {
   let free = count;
   const waiting: (() => void)[] = [];
   const release = () => {
@@ -25,7 +25,7 @@ export function createSlots(clock: Clock, count: number, maxHoldMs: number): Slo
         over.abort();
         release();
       };
-      void clock.sleep(maxHoldMs, over.signal).then(giveBack, giveBack);
+      if (maxHoldMs !== undefined) void clock.sleep(maxHoldMs, over.signal).then(giveBack, giveBack);
       return { [Symbol.dispose]: giveBack };
     },
   };

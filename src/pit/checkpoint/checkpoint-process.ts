@@ -2,13 +2,15 @@
 // published by then leaves only what the next one removes (INV-2).
 import { parseMissionId } from "../../cell/mission-id.ts";
 import { systemMachine } from "../../platform/machine.ts";
+import { VERSION } from "../../platform/version.ts";
 import { toSentError } from "../../platform/worker/sent-error.ts";
 import { openMissionContext } from "../../snapshot/mission-context.ts";
 import { takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import { createRegistryAccess } from "../registry-access.ts";
 import type { CheckpointReply, CheckpointRequest } from "./process-pool.ts";
 
-const send = (reply: CheckpointReply) => process.send?.(reply);
+// An error means that the pit has ended, and this process does, too.
+const send = (reply: CheckpointReply) => process.send?.(reply, undefined, undefined, () => {});
 
 async function serve({
   effective,
@@ -32,5 +34,8 @@ async function serve({
   }
 }
 
+// After an upgrade in place, a pit of the old version starts this one.
+if (process.argv[2] !== VERSION) process.exit();
 process.on("message", (request: CheckpointRequest) => void serve(request));
 process.once("disconnect", () => process.exit());
+send({ kind: "ready" });

@@ -2,11 +2,12 @@
 // malloc keep: in a thread too (338 MB after a first checkpoint of 118,000 files and the end of its worker). A large
 // pit would also start git, keepers and agents slowly, because fork copies its page tables. The process that has just finished waits for
 // more work for a few seconds: a pit that starts walks all its cells.
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, type ForkOptions, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { EffectiveConfig } from "../../cell/config.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { VERSION } from "../../platform/version.ts";
 import { fromSentError, type SentError } from "../../platform/worker/sent-error.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
 import type { Event } from "../../registry/registry.ts";
@@ -22,6 +23,8 @@ export interface CheckpointRequest {
 }
 
 export type CheckpointReply =
+  /** Sent once, when the process is loaded. */
+  | { readonly kind: "ready" }
   | { readonly kind: "event"; readonly event: Event }
   | { readonly kind: "warning"; readonly line: string }
   | { readonly kind: "taken"; readonly result: CheckpointResult }
@@ -36,8 +39,8 @@ export interface ProcessListener {
 /** Disposing of it ends all processes. */
 export interface CheckpointProcesses extends Disposable {
   /**
-   * Undefined when no process can be started, or it ends by itself: perhaps this program was removed or replaced by another
-   * version. Throws when it is killed.
+   * Undefined when no process can be started, or it ends before it is loaded: perhaps this program was removed or replaced by
+   * another version. Throws when it is killed or ends later. The caller limits how many there are at the same time.
    */
   take(request: CheckpointRequest): Promise<CheckpointResult | undefined>;
 }
@@ -61,10 +64,24 @@ class ProcessPool implements CheckpointProcesses {
   }
 
   async take(request: CheckpointRequest): Promise<CheckpointResult | undefined> {
-    const child = this.takeIdle() ?? startProcess();
+    const { mission } = request;
+    if (this.isClosed)
+      throw checkpointFailed(mission, `the pit ended before it took a checkpoint of ${mission}`, RETRY);
+    const idle = this.takeIdle();
+    const result = idle && (await this.use(idle, true, request));
+    if (result !== undefined) return result;
+    const child = startProcess();
+    return child && (await this.use(child, false, request));
+  }
+
+  private async use(
+    child: ChildProcess,
+    isLoaded: boolean,
+    request: CheckpointRequest,
+  ): Promise<CheckpointResult | undefined> {
     this.busy.add(child);
     try {
-      const result = await this.ask(child, request);
+      const result = await this.ask(child, isLoaded, request);
       if (result !== undefined) this.keep(child);
       return result;
     } finally {
@@ -79,24 +96,38 @@ class ProcessPool implements CheckpointProcesses {
     for (const child of this.busy) end(child);
   }
 
-  private async ask(child: ChildProcess, request: CheckpointRequest): Promise<CheckpointResult | undefined> {
+  private async ask(
+    child: ChildProcess,
+    wasLoaded: boolean,
+    request: CheckpointRequest,
+  ): Promise<CheckpointResult | undefined> {
+    let isLoaded = wasLoaded;
     const { promise, resolve, reject } = Promise.withResolvers<CheckpointResult | undefined>();
     const receive = (reply: CheckpointReply) => {
-      if (reply.kind === "taken") resolve(reply.result);
+      if (reply.kind === "ready") isLoaded = true;
+      else if (reply.kind === "taken") resolve(reply.result);
       else if (reply.kind === "failed") reject(fromSentError(reply.error));
       else if (reply.kind === "event") this.listener.onEvent(reply.event);
       else this.listener.onWarning(reply.line);
     };
-    const onExit = (_: number | null, signal: string | null) => {
-      if (signal !== null) reject(processEnded(request.mission, `was killed by ${signal}`));
-      else if (this.isClosed) reject(processEnded(request.mission, "ended with the pit"));
+    const fail = (how: string, hint: string) => {
+      const message = `the process that was taking a checkpoint of ${request.mission} ${how}`;
+      reject(checkpointFailed(request.mission, message, hint));
+    };
+    const onExit = (code: number | null, signal: string | null) => {
+      if (signal !== null) fail(`was killed by ${signal}`, signal === "SIGKILL" ? OUT_OF_MEMORY : RETRY);
+      else if (this.isClosed) fail("ended with the pit", RETRY);
+      else if (isLoaded)
+        fail(`ended with exit code ${code}`, "see what the pit printed, then run the same command again");
       else resolve(undefined);
     };
     const onError = () => resolve(undefined);
     child.on("message", receive).on("exit", onExit).on("error", onError);
     try {
-      // If this fails, the process is gone.
-      child.send(request, () => {});
+      child.send(request, (error) => {
+        // The process is gone. When the pit is ending, its exit follows.
+        if (error !== null && !this.isClosed) resolve(undefined);
+      });
       return await promise;
     } finally {
       child.off("message", receive).off("exit", onExit).off("error", onError);
@@ -107,7 +138,9 @@ class ProcessPool implements CheckpointProcesses {
     const { child, taken } = this.idle ?? {};
     this.idle = undefined;
     taken?.abort();
-    return child?.connected ? child : undefined;
+    if (child === undefined || isAlive(child)) return child;
+    end(child);
+    return undefined;
   }
 
   private keep(child: ChildProcess): void {
@@ -126,13 +159,29 @@ class ProcessPool implements CheckpointProcesses {
 }
 
 /** Detached: Ctrl-C in the pit's terminal is for the pit, which takes its last checkpoints then. */
-function startProcess(): ChildProcess {
+function startProcess(): ChildProcess | undefined {
   const module = fileURLToPath(workerUrl("checkpoint-process", import.meta.url));
-  const stdio = ["ignore", "ignore", "inherit", "ipc"] as const;
   // The pit's own directory may be gone.
-  const child = fork(module, [], { cwd: "/", detached: true, serialization: "advanced", stdio: [...stdio] });
-  // While it waits for work nothing else listens, and an unhandled error event would end the pit.
-  return child.on("error", () => {});
+  const options: ForkOptions = {
+    cwd: "/",
+    detached: true,
+    serialization: "advanced",
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  };
+  try {
+    const child = fork(module, [VERSION], options);
+    // While it waits for work nothing else listens, and an unhandled error event would end the pit.
+    child.on("error", () => {});
+    // Without descriptors (EMFILE) it has no channel; other errors, such as ENOMEM, are thrown.
+    return child.connected ? child : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The channel may stay open for a while after the exit. */
+function isAlive({ connected, exitCode, signalCode }: ChildProcess): boolean {
+  return connected && exitCode === null && signalCode === null;
 }
 
 function end(child: ChildProcess): void {
@@ -140,9 +189,9 @@ function end(child: ChildProcess): void {
   if (child.connected) child.disconnect();
 }
 
-function processEnded(mission: string, how: string): LazarusError {
-  return new LazarusError("INTERRUPTED", `the process that was taking a checkpoint of ${mission} ${how}`, {
-    hint: "dmesg | tail shows whether the kernel was out of memory",
-    details: { mission },
-  });
+const RETRY = "run the same command again";
+const OUT_OF_MEMORY = "dmesg | tail shows whether the kernel was out of memory";
+
+function checkpointFailed(mission: string, message: string, hint: string): LazarusError {
+  return new LazarusError("CHECKPOINT_FAILED", message, { hint, details: { mission } });
 }
