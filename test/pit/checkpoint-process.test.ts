@@ -168,7 +168,7 @@ it("starts no process without descriptors", () => {
 
 it("names the exit code of a process that ends in the middle of a checkpoint, and does not take it itself", async () => {
   preload('process.on("SIGUSR2", () => process.exit(3));');
-  replaceGit("kill -USR2 $PPID");
+  replaceGit(`[ $PPID = ${process.pid} ] || kill -USR2 $PPID`);
   await expect(context.takeCheckpoint(M1, { reason: "manual" })).rejects.toMatchObject({
     code: "CHECKPOINT_FAILED",
     message: "the process that was taking a checkpoint of m1 ended with exit code 3",
