@@ -3,7 +3,7 @@
 // neither the model nor an approved request made never runs.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { encodeValue, isStorable } from "../log/codec.ts";
+import { encodeValue, isStorable, isTooDeep } from "../log/codec.ts";
 import { type EffectValue, type Entry, effectOf, entryOf } from "../log/entry.ts";
 import { recall } from "../log/run-log.ts";
 import { inputDigest, verdictOnCall } from "../model/ledger.ts";
@@ -183,15 +183,17 @@ async function start(run: LiveRun, before: Entry): Promise<Extract<Begun, { how:
   return { how: "run", effect, entry, retried: retried && before.state === "prepared" };
 }
 
-/** Records a result. Output that is not plain data is stored as JSON, with a warning. */
-export async function finishCall(run: LiveRun, entry: Entry, output: unknown): Promise<void> {
+/**
+ * Records a result, and returns what the model is told. Output that is not plain data is stored as JSON, with a warning.
+ */
+export async function finishCall(run: LiveRun, entry: Entry, output: unknown): Promise<unknown> {
   crashPoint("engine.effect.happened");
   const { key } = (entry.value ?? {}) as EffectValue;
   const value = { output: storable(run, entry, output), ...(key === undefined ? {} : { key }) };
   const ended = endEntry(run, entry, "done", value);
-  if (entry.class === "read") return run.keep(ended);
   await writeEnd(run, ended);
-  crashPoint("engine.effect.recorded");
+  if (entry.class !== "read") crashPoint("engine.effect.recorded");
+  return value.output === TOO_DEEP ? TOO_DEEP : output;
 }
 
 /** Records that a call threw. Returns true when the outcome is unknown and the call is decided about again. */
@@ -233,14 +235,21 @@ function endEntry(run: LiveRun, entry: Entry, state: "done" | "failed", value: E
   return { ...entry, state, endedMs: run.now(), value };
 }
 
-/** What can be stored of an output. */
+const TOO_DEEP = "The call succeeded; its result is nested too deeply to be stored.";
+
+/** What can be stored of an output. The effect happened, so what cannot be stored becomes a text that says so, with a warning. */
 export function storable(run: LiveRun, entry: Entry, output: unknown): unknown {
   try {
-    encodeValue(output);
+    encodeValue(output, "result");
     return output;
   } catch (error) {
-    run.warn(`the result of ${entry.name} is stored as JSON: ${thrownText(error)}`);
-    return asJson(output);
+    const json = isTooDeep(error) ? undefined : asJson(output);
+    if (json !== undefined && isStorable(json)) {
+      run.warn(`the result of ${entry.name} is stored as JSON: ${thrownText(error)}`);
+      return json;
+    }
+    run.warn(`the result of ${entry.name} is nested too deeply to be stored; return flatter data`);
+    return TOO_DEEP;
   }
 }
 

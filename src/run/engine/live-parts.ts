@@ -2,7 +2,7 @@
 // batches, a few times a second and without syncing; a follower shows them and continues with the recorded response. A follower
 // whose text differs from the beginning of the response, because its owner died and the model was called again, starts over.
 import { LazarusError } from "../../platform/errors.ts";
-import { decodeValue, encodeValue } from "../log/codec.ts";
+import { decodeValue, encodeRecord } from "../log/codec.ts";
 import type { Json } from "../model/types.ts";
 import type { LiveRun } from "./live-run.ts";
 import { compactParts, type StreamPart } from "./response.ts";
@@ -78,7 +78,7 @@ export class PartPublisher {
     }
     this.#before = text.slice(-WINDOW);
     const place = placeOf(this.#run, this.#step, this.#position);
-    const sealed = await log.seal.seal(place, encodeValue(ready, "part"));
+    const sealed = await log.seal.seal(place, encodeRecord(ready, "part"));
     const { runId, epoch } = recorder!.lease;
     if (!this.#isOpen) return;
     if (!(await log.journal.putParts(runId, epoch, this.#step, this.#position, [sealed.text])))
@@ -134,7 +134,7 @@ export function remainder(
 }
 
 function isEqual(a: StreamPart, b: StreamPart): boolean {
-  return JSON.stringify(encodeValue(a)) === JSON.stringify(encodeValue(b));
+  return JSON.stringify(encodeRecord(a)) === JSON.stringify(encodeRecord(b));
 }
 
 /** The error of a follower that has shown text other than the beginning of the response. */

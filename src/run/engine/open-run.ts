@@ -3,7 +3,7 @@
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { isEnded } from "../journal/head.ts";
-import { encodeValue } from "../log/codec.ts";
+import { encodeRecord, encodeValue } from "../log/codec.ts";
 import { errorOf } from "../log/read.ts";
 import { enqueueRun, findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
 import { createRunId, invalidRunId, isRunId } from "../model/run-id.ts";
@@ -201,7 +201,7 @@ function hasInput({ entries }: LoadedRun, { call }: StoredInput): boolean {
   const first = segmentsOf(entries)[0]?.input?.call;
   const text = (value: Settings | undefined) => {
     const { timeout: _, ...asked } = value ?? {};
-    return JSON.stringify(encodeValue(asked));
+    return JSON.stringify(encodeRecord(asked));
   };
   return (call.prompt === undefined && call.messages === undefined) || text(call) === text(first);
 }

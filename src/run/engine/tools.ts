@@ -146,9 +146,9 @@ async function runCall(
         const started = untilEnded(scope, called, () => true);
         const output = await withGrace(run, Promise.race([started, left]), tool.class !== "read");
         if (isAsyncIterable(output)) throw iterableError(tool.name);
-        await finishCall(run, entry, output);
+        const told = await finishCall(run, entry, output);
         context.hooks.ended?.(tool.name, effect.id);
-        return output;
+        return told;
       } catch (error) {
         endScope(scope);
         context.hooks.ended?.(tool.name, effect.id, error);

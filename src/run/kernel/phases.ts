@@ -10,6 +10,7 @@ import { type Settings, withSeams } from "../engine/seam.ts";
 import { type Segment, type StoredInput, segmentsOf } from "../engine/session.ts";
 import { durableSteering } from "../engine/steering.ts";
 import type { WaitRow } from "../journal/journal.ts";
+import { encodeValue } from "../log/codec.ts";
 import { entryOf } from "../log/entry.ts";
 import { phasesOf, textOf } from "../log/read.ts";
 import { RunStopped } from "../model/stop.ts";
@@ -129,6 +130,7 @@ function beginPhase(context: RunContext, phase: Phase, position: number, outputs
   const prompt: ModelMessage = { role: "user", content: phasePrompt(phase, { input, outputs }) };
   const mode = agent.stream === true ? "stream" : "generate";
   const isFirst = position === 0;
+  if (isFirst) encodeValue(given, "input");
   const stored: StoredInput = {
     mode,
     call: { messages: isFirst ? [...given, prompt] : [prompt] },

@@ -4,18 +4,27 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { Json } from "../model/types.ts";
 
 const TAG = "$";
-/** Deeper values exhaust the stack of whatever reads them. */
-const MAX_DEPTH = 250;
+/** Values that come from outside may be this deep: deeper ones exhaust the stack of whatever reads them. */
+const MAX_DEPTH = 200;
 
-/** Encodes a value. Throws RUN_NOT_STORABLE, naming the path of what cannot be stored. */
+/** Encodes a value from outside. Throws RUN_NOT_STORABLE, naming the path of what cannot be stored. */
 export function encodeValue(value: unknown, path = "value"): Json {
-  return encode(value, { names: [path], parents: [] });
+  return encode(value, { names: [path], parents: [], maxDepth: MAX_DEPTH });
+}
+
+/**
+ * Encodes what a run records. Its values were checked when they came from outside, or by an older version; how deep they are
+ * together with what surrounds them does not matter any more, so that a write never fails after the work is done.
+ */
+export function encodeRecord(value: unknown, path = "value"): Json {
+  return encode(value, { names: [path], parents: [], maxDepth: Number.POSITIVE_INFINITY });
 }
 
 /** The encoder's position: the path is built only for a value that is refused. */
 interface Place {
   readonly names: (string | number)[];
   readonly parents: object[];
+  readonly maxDepth: number;
 }
 
 /** The value that was encoded. */
@@ -38,6 +47,11 @@ export function isStorable(value: unknown): boolean {
   }
 }
 
+/** Whether a value was refused because it is nested too deeply. */
+export function isTooDeep(error: unknown): boolean {
+  return error instanceof LazarusError && error.details?.maxDepth !== undefined;
+}
+
 function encode(value: unknown, place: Place): Json {
   switch (typeof value) {
     case "string":
@@ -58,7 +72,7 @@ function encode(value: unknown, place: Place): Json {
 
 function encodeObject(value: object, place: Place): Json {
   if (place.parents.includes(value)) throw notStorable(place, "a cycle");
-  if (place.parents.length >= MAX_DEPTH) throw tooDeep(place);
+  if (place.parents.length >= place.maxDepth) throw tooDeep(place);
   place.parents.push(value);
   const json = encodeParts(value, place);
   place.parents.pop();
@@ -156,7 +170,7 @@ function tooDeep({ names }: Place): LazarusError {
   return new LazarusError(
     "RUN_NOT_STORABLE",
     `${names[0]} is nested more than ${MAX_DEPTH} levels deep, which a durable run cannot store`,
-    { hint: "pass flatter data", details: { path: String(names[0]) } },
+    { hint: "pass flatter data", details: { path: String(names[0]), maxDepth: MAX_DEPTH } },
   );
 }
 

@@ -3,7 +3,7 @@
 import type { EntryRow, HeadRow, StoredEntry } from "../journal/journal.ts";
 import { effectId } from "../model/ledger.ts";
 import type { Effect, EffectState, Json } from "../model/types.ts";
-import { decodeValue, encodeValue } from "./codec.ts";
+import { decodeValue, encodeRecord } from "./codec.ts";
 import type { Seal } from "./seal.ts";
 
 /** An entry with its value; see `EntryRow`. */
@@ -60,7 +60,7 @@ export async function sealEntry(
   const clean = (text: string | null) => text?.replaceAll("\u0000", "\ufffd") ?? null;
   const row = { ...rest, name: clean(rest.name), callId: clean(rest.callId), body: null };
   if (value === undefined) return { row, redactions: 0 };
-  const { text, redactions } = await seal.seal(place(runId, entry), encodeValue(value, entry.kind));
+  const { text, redactions } = await seal.seal(place(runId, entry), encodeRecord(value, entry.kind));
   return { row: { ...row, redacted: entry.redacted || redactions > 0, body: text }, redactions };
 }
 
@@ -87,7 +87,7 @@ export function effectOf(runId: string, entry: Entry): Effect {
     preparedAtMs: entry.startedMs ?? 0,
     startedAtMs: entry.startedMs,
     endedAtMs: entry.endedMs,
-    output: output === undefined ? null : encodeValue(output),
+    output: output === undefined ? null : encodeRecord(output),
     error: error ?? null,
     inputRedacted: entry.redacted,
     ...(entry.digest === null ? {} : { inputDigest: entry.digest }),

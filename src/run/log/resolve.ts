@@ -3,7 +3,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { parseEffectId } from "../model/ledger.ts";
 import type { Effect, Json } from "../model/types.ts";
-import { decodeValue } from "./codec.ts";
+import { decodeValue, encodeValue } from "./codec.ts";
 import { type EffectValue, type Entry, effectOf, sealEntry } from "./entry.ts";
 import { recordResolution } from "./history.ts";
 import { findHead, isHeld, type RunLog, readEntries, timeOf } from "./run-log.ts";
@@ -14,7 +14,7 @@ export type Resolution =
   | { readonly outcome: "retry" }
   | { readonly outcome: "fail"; readonly reason?: string };
 
-/** Resolves one effect. Throws EFFECT_UNKNOWN, EFFECT_SETTLED, or RUN_BUSY while the run is executed or changing. */
+/** Resolves one effect. Throws EFFECT_UNKNOWN, EFFECT_SETTLED, RUN_NOT_STORABLE, or RUN_BUSY while the run is executed or changing. */
 export async function resolveEntry(log: RunLog, id: string, resolution: Resolution): Promise<Effect> {
   const parsed = parseEffectId(id);
   const head = parsed && (await findHead(log, parsed.runId));
@@ -53,6 +53,7 @@ function decide(entry: Entry, resolution: Resolution, nowMs: number): Entry {
   switch (resolution.outcome) {
     case "done": {
       const output = resolution.output === undefined ? undefined : decodeValue(resolution.output);
+      encodeValue(output, "output");
       const told = output ?? "The call succeeded; its result was not recorded.";
       return { ...entry, state: "done", endedMs: nowMs, value: { output: told, ...kept } };
     }

@@ -3,7 +3,7 @@
 // answered requests for approval of the shared steps.
 import { LazarusError } from "../../platform/errors.ts";
 import type { HeadRow, WaitRow } from "../journal/journal.ts";
-import { encodeValue } from "../log/codec.ts";
+import { encodeRecord } from "../log/codec.ts";
 import { type Entry, effectOf, HEAD_PLACES, NEW_HEAD } from "../log/entry.ts";
 import { infoOf, loadRun, type RunLog, requireHead, timeOf } from "../log/run-log.ts";
 import { createRunId, invalidRunId, isRunId } from "../model/run-id.ts";
@@ -47,7 +47,7 @@ export async function forkRun(
   const id = options.runId ?? createRunId(log.machine, nowMs);
   const { agentId = original.agentId } = options;
   const info = { ...(infoOf(log, original) as object), runId: id, agentId, startedAtMs: nowMs };
-  const { text } = await log.seal.seal(HEAD_PLACES.info(id), encodeValue(info, "info"));
+  const { text } = await log.seal.seal(HEAD_PLACES.info(id), encodeRecord(info, "info"));
   const { caller, priority, thread, queue, model, format } = original;
   const head: HeadRow = {
     ...NEW_HEAD,

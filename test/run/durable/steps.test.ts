@@ -2,7 +2,11 @@
 import { type FlexibleSchema, isStepCount, jsonSchema, ToolLoopAgent, tool } from "ai";
 import { describe, expect, test } from "vitest";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
-import { sleep, step } from "../../../src/run/engine/scope.ts";
+import { UnknownOutcomeError } from "../../../src/run/engine/ledger.ts";
+import { sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
+import { readRecord } from "../../../src/run/log/read.ts";
+import { resolveEntry } from "../../../src/run/log/resolve.ts";
+import { sendToRun } from "../../../src/run/operations/send.ts";
 import { wakeRun } from "../../../src/run/operations/wake.ts";
 import { createMemoryRunStore } from "../../../src/run/store/open.ts";
 import { call, script } from "./models.ts";
@@ -51,6 +55,74 @@ describe("the result of a step", () => {
     const { toolResults, text } = await agent.generate({ prompt: "go", runId: "r" });
     expect([text, String(toolResults[0]?.output)]).toEqual(["done", expect.stringContaining("is not JSON")]);
     expect((await store.head("r"))?.status).toBe("completed");
+  });
+});
+
+const nested = (depth: number) => JSON.parse("[".repeat(depth) + "]".repeat(depth));
+const recordOf = async ({ log }: ReturnType<typeof createMemoryRunStore>) => (await readRecord(log, "r"))!;
+const TOO_DEEP = "The call succeeded; its result is nested too deeply to be stored.";
+
+describe("a deeply nested value", () => {
+  test.each([198, 199, 200, 201, 202, 5000])(
+    "of %i levels that a tool returns leaves its effect done and the run able to end",
+    async (depth) => {
+      const { agent, store } = worker(() => nested(depth));
+      const { text, toolResults } = await agent.generate({ prompt: "go", runId: "r" });
+      const { head, effects } = await recordOf(store);
+      expect([text, head.status, effects[0]?.state]).toEqual(["done", "completed", "done"]);
+      expect(effects[0]?.output).toEqual(depth <= 200 ? nested(depth) : TOO_DEEP);
+      // What the model is told now is what it is told after a resume.
+      expect(toolResults[0]?.output).toEqual(effects[0]?.output);
+    },
+  );
+
+  test.each([198, 199, 200, 201, 202])("of %i levels that a step returns", async (depth) => {
+    const { agent, store } = worker(async () => (await step("dig", () => nested(depth))) === TOO_DEEP);
+    const { toolResults } = await agent.generate({ prompt: "go", runId: "r" });
+    expect(toolResults[0]?.output).toBe(depth > 200);
+    expect((await store.head("r"))?.status).toBe("completed");
+  });
+
+  test.each([197, 200])("that an error has as its cause, %i levels deep", async (depth) => {
+    const { agent, store } = worker(() => {
+      throw new Error("no", { cause: nested(depth) });
+    });
+    expect((await agent.generate({ prompt: "go", runId: "r" })).text).toBe("done");
+    expect((await recordOf(store)).effects[0]?.state).toBe("failed");
+  });
+
+  test.each([198, 199, 200])("of %i levels is accepted as a message, and delivered", async (depth) => {
+    const { agent, store } = worker(() => waitFor("go"));
+    await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({ code: "RUN_WAITING" });
+    await sendToRun(store.log, "r", nested(depth), { name: "go" });
+    expect(await agent.recover()).toEqual([{ runId: "r", status: "completed" }]);
+    const output = (await recordOf(store)).effects[0]?.output as { value?: unknown } | string | undefined;
+    // The message itself is one level more.
+    const expected = depth < 200 ? expect.objectContaining({ value: nested(depth) }) : TOO_DEEP;
+    expect(output).toEqual(expected);
+  });
+
+  test("of 201 levels is refused as a message, an input and a decision, and nothing is stored", async () => {
+    const refused = {
+      code: "RUN_NOT_STORABLE",
+      message: expect.stringContaining("more than 200 levels deep"),
+    };
+    const { agent, store } = worker(() => {
+      throw new UnknownOutcomeError("lost");
+    });
+    await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toMatchObject({
+      code: "RUN_NEEDS_HUMAN",
+    });
+    await expect(sendToRun(store.log, "r", nested(201), { name: "go" })).rejects.toMatchObject(refused);
+    const [effect] = (await recordOf(store)).effects;
+    const decide = (depth: number) =>
+      resolveEntry(store.log, effect!.id, { outcome: "done", output: nested(depth) });
+    await expect(decide(201)).rejects.toMatchObject(refused);
+    const options = nested(201);
+    await expect(agent.generate({ prompt: "go", runId: "s", options })).rejects.toMatchObject(refused);
+    expect(await store.head("s")).toBeUndefined();
+    expect(await decide(200)).toMatchObject({ state: "done" });
+    expect(await agent.recover()).toEqual([{ runId: "r", status: "completed" }]);
   });
 });
 
