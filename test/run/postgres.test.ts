@@ -11,6 +11,7 @@ import { openPostgresJournal } from "../../src/run/journal/postgres.ts";
 import { RUN_TABLES } from "../../src/run/journal/postgres-migrations.ts";
 import { openPostgresRunStore } from "../../src/run/store/open-postgres.ts";
 import { journalConformance } from "../../src/testing/journal-conformance.ts";
+import { entryRow, headRow, journalWrite } from "../../src/testing/journal-rows.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
 import { type PostgresServer, SOCKET_NAME, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel } from "./scripted-model.ts";
@@ -49,6 +50,22 @@ describe("PostgreSQL run store", () => {
     );
     expect(await stores[0]!.list()).toEqual([]);
     for (const store of stores) await store[Symbol.asyncDispose]();
+  });
+  test("a write that fails does not make a run that was added at the same time count as taken", async () => {
+    const schema = `j${++schemas}`;
+    await using journal = await openPostgresJournal(systemMachine, shared, RUN_TABLES, { schema });
+    expect(await Promise.all(["a", "b"].map((id) => journal.insert(headRow(id), [])))).toEqual([true, true]);
+    const queued = { status: "queued", owner: null, epoch: 0, leaseUntilMs: 0 } as const;
+    const write = (id: string, body: string) =>
+      journal.write(journalWrite(id, 1, [entryRow(1, "response", 0, { body })]));
+    const results = await Promise.allSettled([
+      write("a", "PostgreSQL cannot store \u0000"),
+      write("b", "{}"),
+      ...["c", "d"].map((id) => journal.insert(headRow(id, queued), [])),
+    ]);
+    expect(results.map((each) => (each.status === "fulfilled" ? each.value : "failed"))).toEqual([
+      ...["failed", "written", true, true],
+    ]);
   });
   test("an unreachable server is named without its password", async () => {
     const failed = openPostgresRunStore("postgres://u:topsecret@127.0.0.1:1/x", { reconnectMs: 50 });

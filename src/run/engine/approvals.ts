@@ -2,7 +2,7 @@
 // this store holds, for the same call, tool and input, and the call that runs is the recorded one. The history that came
 // with the answer is not used.
 import type { ModelMessage } from "ai";
-import type { WaitRow } from "../journal/journal.ts";
+import type { HeadRow, WaitRow } from "../journal/journal.ts";
 import { findHead, type RunLog } from "../log/run-log.ts";
 import { inputDigest } from "../model/ledger.ts";
 import { answerApproval, invalidApproval } from "../operations/approve.ts";
@@ -67,8 +67,10 @@ export async function acceptApprovals(
   const head = await findHead(log, runId);
   if (head !== undefined && head.agentId !== agentId)
     throw invalidApproval(first, "its run belongs to another agent");
-  if (head !== undefined && caller !== undefined && head.caller !== caller)
-    throw invalidApproval(first, "its run belongs to another caller");
+  if (head !== undefined && caller !== undefined && head.caller !== caller) {
+    const hint = head.caller === null ? `agent.approve("${runId}", "${first}") answers it` : undefined;
+    throw invalidApproval(first, `its run ${ownerOf(head)}`, undefined, hint);
+  }
   const waits = new Map((await log.journal.readWaits(runId)).map((wait) => [wait.id, wait]));
   for (const claim of claimed) {
     const wait = waits.get(claim.approvalId);
@@ -84,6 +86,11 @@ export async function acceptApprovals(
     await answerApproval(log, runId, waits.get(approvalId)!, { approved, reason });
   }
   return runId;
+}
+
+/** Why a run is not that of a caller. */
+export function ownerOf({ caller }: Pick<HeadRow, "caller">): string {
+  return caller === null ? "was started without a caller" : "belongs to another caller";
 }
 
 /** The requests for approval in the last step of a call. */

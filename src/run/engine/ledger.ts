@@ -3,7 +3,7 @@
 // neither the model nor an approved request made never runs.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { encodeValue, isStorable, isTooDeep } from "../log/codec.ts";
+import { isStorable } from "../log/codec.ts";
 import { type EffectValue, type Entry, effectOf, entryOf } from "../log/entry.ts";
 import { recall } from "../log/run-log.ts";
 import { inputDigest, verdictOnCall } from "../model/ledger.ts";
@@ -11,7 +11,7 @@ import { orStopped, stopOf } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { Effect, EffectClass } from "../model/types.ts";
 import type { LiveRun, ResponseCall } from "./live-run.ts";
-import { asJson } from "./plain-data.ts";
+import { storable, TOO_DEEP } from "./plain-data.ts";
 
 /** A tool's answer to whether an interrupted call took effect. */
 export type Reconciliation =
@@ -233,24 +233,6 @@ async function writeEnd(run: LiveRun, entry: Entry): Promise<void> {
 
 function endEntry(run: LiveRun, entry: Entry, state: "done" | "failed", value: EffectValue): Entry {
   return { ...entry, state, endedMs: run.now(), value };
-}
-
-const TOO_DEEP = "The call succeeded; its result is nested too deeply to be stored.";
-
-/** What can be stored of an output. The effect happened, so what cannot be stored becomes a text that says so, with a warning. */
-export function storable(run: LiveRun, entry: Entry, output: unknown): unknown {
-  try {
-    encodeValue(output, "result");
-    return output;
-  } catch (error) {
-    const json = isTooDeep(error) ? undefined : asJson(output);
-    if (json !== undefined && isStorable(json)) {
-      run.warn(`the result of ${entry.name} is stored as JSON: ${thrownText(error)}`);
-      return json;
-    }
-    run.warn(`the result of ${entry.name} is nested too deeply to be stored; return flatter data`);
-    return TOO_DEEP;
-  }
 }
 
 function recordedError({ thrown, error }: EffectValue): unknown {

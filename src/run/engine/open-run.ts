@@ -8,7 +8,7 @@ import { errorOf } from "../log/read.ts";
 import { enqueueRun, findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
 import { createRunId, invalidRunId, isRunId } from "../model/run-id.ts";
 import type { Lease } from "../model/types.ts";
-import { acceptApprovals, claimedApprovals } from "./approvals.ts";
+import { acceptApprovals, claimedApprovals, ownerOf } from "./approvals.ts";
 import type { Child } from "./child.ts";
 import { changed } from "./live-run.ts";
 import { type ClaimedRun, waitForSlot } from "./queue.ts";
@@ -81,7 +81,7 @@ export async function openRun(
     throw invalidRunId(runId);
   }
   const known = given === undefined ? undefined : await loadRun(log, runId);
-  refuseCaller(known, parameters.caller);
+  refuseCaller(known, parameters);
   if (known !== undefined) return continueCalled(log, kind, known, input, child);
   if (history === undefined && prompt === undefined) {
     throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {
@@ -99,7 +99,7 @@ export async function openRun(
     // Another call has started it at the same time, or the id was used by a run that is gone.
     const taken = isTaken(error) ? await loadRun(log, runId) : undefined;
     if (taken === undefined) throw error;
-    refuseCaller(taken, parameters.caller);
+    refuseCaller(taken, parameters);
     return continueCalled(log, kind, taken, input, child);
   }
   return continueKnown(log, kind, runId);
@@ -113,10 +113,11 @@ function isTaken(error: unknown): boolean {
   return error instanceof LazarusError && error.code === "RUN_ID_TAKEN";
 }
 
-/** A call that names a caller does not get the run of another one. */
-function refuseCaller(known: LoadedRun | undefined, caller: string | undefined): void {
-  if (known === undefined || caller === undefined || known.head.caller === caller) return;
-  throw new LazarusError("RUN_ID_TAKEN", `run ${known.head.id} belongs to another caller`, {
+/** A call that names a run and a caller does not get the run of another one. Nobody chose the id of a child run. */
+function refuseCaller(known: LoadedRun | undefined, { runId, caller }: RunParameters): void {
+  if (known === undefined || runId === undefined || caller === undefined || known.head.caller === caller)
+    return;
+  throw new LazarusError("RUN_ID_TAKEN", `run ${known.head.id} ${ownerOf(known.head)}`, {
     hint: "choose another run id",
   });
 }

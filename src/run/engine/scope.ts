@@ -10,8 +10,9 @@ import { readInbox } from "../log/run-log.ts";
 import { checkStep } from "../model/check-options.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { EffectClass } from "../model/types.ts";
-import { parkCalls, type RunningEffect, storable } from "./ledger.ts";
+import { parkCalls, type RunningEffect } from "./ledger.ts";
 import { type LiveRun, never } from "./live-run.ts";
+import { storable } from "./plain-data.ts";
 
 /** A tool call in progress. */
 export interface Scope {

@@ -1,5 +1,6 @@
 // What a PostgreSQL journal writes often: the beginnings of runs and the writes of their owners. All that wait at the same time
-// go to the server together, each fenced on its own (INV-4). Runs that have begun go first: a process with more work than the
+// go to the server together, each fenced on its own (INV-4): one statement with the new runs and one with the writes, at the same
+// time over two connections; one that fails does not affect the other. Runs that have begun go first: a process with more work than the
 // server can take finishes what it has begun, instead of keeping all of it in memory half done.
 import { verdictOf } from "./head.ts";
 import type { EntryRow, HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";
@@ -41,10 +42,11 @@ export function createPostgresBatches(query: Query): {
     parallel: BATCHES_UNDER_WAY,
     maxWrites: BATCH_LIMIT,
     keyOf: ({ runId }) => runId,
-    isLater: (each) => "begin" in each,
-    minLater: BEGINNINGS_PER_BATCH,
+    isLow: (each) => "begin" in each,
+    minLow: BEGINNINGS_PER_BATCH,
     send: (requests) => send(query, requests),
-    sendOne: async (each) => (await send(query, [each]))[0]!,
+    sendOne: async (each) =>
+      (await ("begin" in each ? insertRuns(query, [each.begin]) : sendWrites(query, [each.write])))[0]!,
   });
   return {
     begin: async (head, entries) =>
@@ -53,8 +55,12 @@ export function createPostgresBatches(query: Query): {
   };
 }
 
-async function send(query: Query, requests: readonly Request[]): Promise<(JournalVerdict | "taken")[]> {
-  const [begun, written] = await Promise.all([
+/** The results; undefined for those of a statement that failed. The other one may have been committed: it is not repeated. */
+async function send(
+  query: Query,
+  requests: readonly Request[],
+): Promise<(JournalVerdict | "taken" | undefined)[]> {
+  const [begun, written] = await Promise.allSettled([
     insertRuns(
       query,
       requests.flatMap((each) => ("begin" in each ? [each.begin] : [])),
@@ -64,8 +70,10 @@ async function send(query: Query, requests: readonly Request[]): Promise<(Journa
       requests.flatMap((each) => ("write" in each ? [each.write] : [])),
     ),
   ]);
-  const [beginnings, writes] = [begun.values(), written.values()];
-  return requests.map((each) => ("begin" in each ? beginnings : writes).next().value!);
+  const [beginnings, writes] = [begun, written].map((half) =>
+    half.status === "fulfilled" ? half.value.values() : undefined,
+  );
+  return requests.map((each) => ("begin" in each ? beginnings : writes)?.next().value);
 }
 
 /** Adds runs whose ids are distinct. */

@@ -1,6 +1,6 @@
 // Collects writes that wait at the same time into batches. While batches are under way, further writes wait for the next
-// one, so that a busy server gets fewer and larger statements. A batch has at most one write per run. Some writes come later
-// than the others: when a batch is full, it has only a few of them.
+// one, so that a busy server gets fewer and larger statements. A batch has at most one write per run. Low-priority writes fill
+// the places that the others leave free, but get at least `minLow` of a full batch.
 
 export interface BatchOptions<Write, Result> {
   /** Batches under way at the same time. */
@@ -8,12 +8,12 @@ export interface BatchOptions<Write, Result> {
   readonly maxWrites: number;
   keyOf(write: Write): string;
   /** Whether others go first. */
-  isLater?(write: Write): boolean;
-  /** How many of those that come later a full batch has at least, if that many wait. */
-  readonly minLater?: number;
-  /** The results in the order of the writes. */
-  send(writes: readonly Write[]): Promise<readonly Result[]>;
-  /** Used for each write of a batch that failed as a whole, so that one bad write affects no other. */
+  isLow?(write: Write): boolean;
+  /** How many of those a full batch has at least, if that many wait. */
+  readonly minLow?: number;
+  /** The results in the order of the writes; undefined for those that failed together. */
+  send(writes: readonly Write[]): Promise<readonly (Result | undefined)[]>;
+  /** Used for each write that failed together with others, so that one bad write affects no other. */
   sendOne(write: Write): Promise<Result>;
 }
 
@@ -42,13 +42,13 @@ export function createWriteBatches<Write, Result>(
         batch.push(each);
       }
     };
-    const isLater = ({ write }: Waiting<Write, Result>) => options.isLater?.(write) === true;
-    const later = waiting.filter(isLater);
+    const isLow = ({ write }: Waiting<Write, Result>) => options.isLow?.(write) === true;
+    const low = waiting.filter(isLow);
     add(
-      waiting.filter((each) => !isLater(each)),
-      options.maxWrites - Math.min(later.length, options.minLater ?? 0),
+      waiting.filter((each) => !isLow(each)),
+      options.maxWrites - Math.min(low.length, options.minLow ?? 0),
     );
-    add(later, options.maxWrites);
+    add(low, options.maxWrites);
     const taken = new Set(batch);
     waiting = waiting.filter((each) => !taken.has(each));
     return batch;
@@ -79,12 +79,13 @@ async function deliver<Write, Result>(
   const [only] = batch;
   if (only === undefined) return;
   if (batch.length === 1) return await settle(only, sendOne(only.write));
-  try {
-    const results = await send(batch.map(({ write }) => write));
-    for (const [i, { resolve }] of batch.entries()) resolve(results[i]!);
-  } catch {
-    await Promise.all(batch.map((each) => settle(each, sendOne(each.write))));
+  const results = await send(batch.map(({ write }) => write)).catch(() => []);
+  for (const [i, { resolve }] of batch.entries()) {
+    const result = results[i];
+    if (result !== undefined) resolve(result);
   }
+  const failed = batch.filter((_, i) => results[i] === undefined);
+  await Promise.all(failed.map((each) => settle(each, sendOne(each.write))));
 }
 
 async function settle<Write, Result>(

@@ -111,10 +111,11 @@ export function invalidApproval(
   approvalId: string,
   problem: string,
   effect = "nothing was run",
+  hint = "lazarus runs shows the runs that wait for an approval",
 ): LazarusError {
   return new LazarusError(
     "RUN_APPROVAL_INVALID",
     `approval ${JSON.stringify(approvalId)} is refused: ${problem}; ${effect}`,
-    { hint: "lazarus runs shows the runs that wait for an approval", details: { approvalId } },
+    { hint, details: { approvalId } },
   );
 }

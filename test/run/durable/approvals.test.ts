@@ -18,6 +18,7 @@ interface Options {
   readonly machine?: typeof systemMachine;
   readonly journal?: ReturnType<typeof createMemoryJournal>;
   readonly policy?: object;
+  readonly instructions?: string;
 }
 
 function payer({
@@ -26,6 +27,7 @@ function payer({
   machine = systemMachine,
   journal = createMemoryJournal(),
   policy,
+  instructions,
 }: Options = {}) {
   const paid: string[] = [];
   const model = script([[call("pay", { to: "bob", cents: 5 })], "paid"]);
@@ -39,7 +41,7 @@ function payer({
     }),
   };
   const agent = new ToolLoopAgent({
-    ...{ id, model, tools, stopWhen: isStepCount(9) },
+    ...{ id, model, tools, stopWhen: isStepCount(9), instructions },
     toolApproval: policy ?? { pay: "user-approval" },
   } as ConstructorParameters<typeof ToolLoopAgent<never, typeof tools>>[0]);
   const store = { log: createRunLog(journal, { machine }) };
@@ -166,6 +168,39 @@ describe("an approval asked for by the agent", () => {
     await expect(agent.stream({ runId: "r1", caller: "bob" } as never)).rejects.toMatchObject(taken);
     const { runId } = await agent.generate({ prompt: "pay bob", runId: "r1", caller: "ann" });
     expect(runId).toBe("r1");
+  });
+  test("a call that names a caller does not get a run that has none, and says so", async () => {
+    const { agent, paid } = payer();
+    const { approvalId, history } = await asked(agent);
+    await expect(agent.generate({ prompt: "pay bob", runId: "r1", caller: "ann" })).rejects.toThrow(
+      "run r1 was started without a caller",
+    );
+    const messages = [...history, answer(approvalId)];
+    await expect(agent.generate({ messages, caller: "ann" })).rejects.toMatchObject({
+      code: "RUN_APPROVAL_INVALID",
+      message: expect.stringContaining("its run was started without a caller"),
+      hint: expect.stringContaining(`agent.approve("r1", "${approvalId}")`),
+    });
+    expect(paid).toEqual([]);
+  });
+  test("an answer that comes after the agent has changed runs the recorded call", async () => {
+    const { agent, status, journal } = payer();
+    const { approvalId } = await asked(agent);
+    const later = payer({ journal, instructions: "be brief" });
+    expect(await later.agent.approve("r1", approvalId)).toBe("answered");
+    expect(await later.agent.recover()).toEqual([{ runId: "r1", status: "completed" }]);
+    expect([later.paid, await status("r1")]).toEqual([["bob 5"], "completed"]);
+  });
+  test.each(["thread", "caller", "queue"])("a %s with a control character is refused", async (name) => {
+    const { agent, status } = payer();
+    for (const value of ["a\u0000b", "\u001b[2J", "two\nlines"]) {
+      const call = { prompt: "pay bob", runId: "r1", [name]: value };
+      await expect(agent.generate(call)).rejects.toMatchObject({
+        code: "USAGE",
+        message: `${name} has a control character: ${JSON.stringify(value)}`,
+      });
+    }
+    expect(await status("r1")).toBeUndefined();
   });
   test("an approval that is not answered in time is denied", async () => {
     const clock = createSimulatedClock();

@@ -15,10 +15,11 @@ import { approveRun } from "../../../src/run/operations/approve.ts";
 import { cancelRun } from "../../../src/run/operations/cancel.ts";
 import { listRuns } from "../../../src/run/operations/list.ts";
 import { sendToRun } from "../../../src/run/operations/send.ts";
+import { showRun } from "../../../src/run/operations/show.ts";
 import { wakeRun } from "../../../src/run/operations/wake.ts";
 import { createRunStore } from "../../../src/run/store/store.ts";
 import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";
-import { call, type Line, script } from "./models.ts";
+import { call, type Line, script, USAGE } from "./models.ts";
 import { processesOf } from "./processes.ts";
 
 const anything = jsonSchema({ type: "object" }) as FlexibleSchema<Record<string, unknown>>;
@@ -266,6 +267,30 @@ test("children that start in another order do not get each other's results: the 
   expect(await outer.recover()).toMatchObject([
     { runId: "p", status: "needs-human", reason: expect.stringContaining("p.1.0.0 had another input") },
   ]);
+});
+
+test("a child whose call gets another caller while it waits is continued: nobody chose its id", async () => {
+  const store = host();
+  const inner = agentOf(store, () => sleep(HOUR), { id: "child" });
+  let more = {};
+  const outer = agentOf(store, () => inner.generate({ prompt: "sub", ...more }).then(({ text }) => text));
+  await expect(outer.generate({ prompt: "go", runId: "p" })).rejects.toMatchObject(waits);
+  await wakeRun(store.log, "p");
+  more = { caller: "ann" };
+  expect(await outer.recover()).toEqual([{ runId: "p", status: "completed" }]);
+  expect((await outer.generate({ runId: "p" })).toolResults[0]?.output).toBe("child is done");
+});
+
+test("the usage of child runs, over two levels, is part of the total of the runs above them", async () => {
+  const store = host();
+  const leaf = agentOf(store, () => "ok", { id: "leaf" });
+  const inner = agentOf(store, async () => (await leaf.generate({ prompt: "x" })).text, { id: "child" });
+  const outer = agentOf(store, async () => (await inner.generate({ prompt: "sub" })).text);
+  await outer.generate({ prompt: "go", runId: "p" });
+  const own = { inputTokens: 2 * USAGE.inputTokens.total, outputTokens: 2 * USAGE.outputTokens.total };
+  const { summary, totalUsage } = await showRun(store.log, "p");
+  expect(summary.usage).toEqual(own);
+  expect(totalUsage).toEqual({ inputTokens: 3 * own.inputTokens, outputTokens: 3 * own.outputTokens });
 });
 
 test("a child of an open run is continued only by its parent", async () => {

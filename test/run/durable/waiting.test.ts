@@ -56,6 +56,26 @@ test("a sleeping run releases its lease, and continues in another process withou
   expect(did).toEqual(["first", "second"]);
 });
 
+test("a sleep that was due days ago ends when a host is back, once", async () => {
+  const clock = createSimulatedClock();
+  const journal = createMemoryJournal();
+  let woken = 0;
+  const work = async () => {
+    await sleep(HOUR);
+    await step("after", () => {
+      woken += 1;
+    });
+  };
+  await expect(
+    worker(work, host(journal, 1, clock)).generate({ prompt: "go", runId: "r" }),
+  ).rejects.toMatchObject({ code: "RUN_WAITING" });
+  await clock.advance(5 * 24 * HOUR);
+  const later = worker(work, host(journal, 2, clock));
+  expect(await later.recover()).toEqual([{ runId: "r", status: "completed" }]);
+  expect(await later.recover()).toEqual([]);
+  expect(woken).toBe(1);
+});
+
 test("a message wakes a waiting run, also one that came before anyone waited", async () => {
   const journal = createMemoryJournal();
   const got: unknown[] = [];
