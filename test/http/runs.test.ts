@@ -5,6 +5,7 @@ import { type FlexibleSchema, isStepCount, jsonSchema, ToolLoopAgent, tool } fro
 import { afterAll, beforeAll, expect, it } from "vitest";
 import * as shapes from "../../src/http/run-schemas.ts";
 import { durable, openCellRunStore, waitFor } from "../../src/run/index.ts";
+import { headRow } from "../../src/testing/journal-rows.ts";
 import { call, type Line, script } from "../run/durable/models.ts";
 import { startTestServer, type TestServer } from "./test-server.ts";
 
@@ -137,4 +138,14 @@ it("a mission without runs, and a run that does not exist, are 404", async () =>
   expect((await server.ask("/v1/missions/m1/runs/nope")).status).toBe(404);
   expect(await post("/runs/nope/approve", { approved: true })).toMatchObject({ status: 404 });
   expect(await post("/runs/nope/cancel")).toMatchObject({ answer: { runs: [] } });
+});
+
+it("another attempt is allowed for a run whose process died again and again", async () => {
+  const { journal } = store.log;
+  await journal.insert(headRow("r9", { owner: "gone", leaseUntilMs: 1, deaths: 3 }), []);
+  expect(await post("/runs/r9/retry")).toMatchObject({
+    status: 200,
+    answer: { mission_id: "m1", run_id: "r9", deaths: 3 },
+  });
+  expect(await journal.readHead("r9")).toMatchObject({ status: "running", owner: null, deaths: 0 });
 });
