@@ -2,6 +2,7 @@
 // go to the server together, each fenced on its own (INV-4): one statement with the new runs and one with the writes, at the same
 // time over two connections; one that fails does not affect the other. Runs that have begun go first: a process with more work than the
 // server can take finishes what it has begun, instead of keeping all of it in memory half done.
+import type { Clock } from "../../platform/clock.ts";
 import { verdictOf } from "./head.ts";
 import type { EntryRow, HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";
 import { entryArrays, headArrays, writeArrays } from "./postgres-rows.ts";
@@ -22,9 +23,10 @@ export interface Beginning {
   readonly entries: readonly EntryRow[];
 }
 
-type Request =
-  | { readonly runId: string; readonly begin: Beginning }
-  | { readonly runId: string; readonly write: JournalWrite };
+type Request = { readonly runId: string; readonly sinceMs: number } & (
+  | { readonly begin: Beginning }
+  | { readonly write: JournalWrite }
+);
 
 /** More in flight does not help on one server; fewer leaves it idle while a reply is on its way. */
 const BATCHES_UNDER_WAY = 2;
@@ -33,26 +35,49 @@ const BATCH_LIMIT = 64;
 /** How many runs a batch begins at least, however many writes wait, so that a new run never waits forever. */
 const BEGINNINGS_PER_BATCH = 4;
 
+/** Leases are not corrected for a shorter wait. */
+const LONG_WAIT_MS = 1000;
+
 /** The functions that begin and write runs. `begin` resolves to false when the id is taken. */
-export function createPostgresBatches(query: Query): {
+export function createPostgresBatches(
+  query: Query,
+  clock: Pick<Clock, "monotonicMs">,
+): {
   begin(head: HeadRow, entries: readonly EntryRow[]): Promise<boolean>;
   write(write: JournalWrite): Promise<JournalVerdict>;
 } {
+  // A lease lasts from the moment at which it is sent: a run that waited long for its batch must not begin with an expired one.
+  const afterWait = (each: Request): Request => {
+    const waitedMs = Math.floor(clock.monotonicMs() - each.sinceMs);
+    if (waitedMs < LONG_WAIT_MS) return each;
+    if ("write" in each) return { ...each, write: withLater(each.write, waitedMs) };
+    return { ...each, begin: { ...each.begin, head: withLater(each.begin.head, waitedMs) } };
+  };
   const request = createWriteBatches<Request, JournalVerdict | "taken">({
     parallel: BATCHES_UNDER_WAY,
     maxWrites: BATCH_LIMIT,
     keyOf: ({ runId }) => runId,
     isLow: (each) => "begin" in each,
     minLow: BEGINNINGS_PER_BATCH,
-    send: (requests) => send(query, requests),
-    sendOne: async (each) =>
-      (await ("begin" in each ? insertRuns(query, [each.begin]) : sendWrites(query, [each.write])))[0]!,
+    send: (requests) => send(query, requests.map(afterWait)),
+    sendOne: async (request) => {
+      const each = afterWait(request);
+      return (
+        await ("begin" in each ? insertRuns(query, [each.begin]) : sendWrites(query, [each.write]))
+      )[0]!;
+    },
   });
   return {
     begin: async (head, entries) =>
-      (await request({ runId: head.id, begin: { head, entries } })) === "written",
-    write: (write) => request({ runId: write.runId, write }) as Promise<JournalVerdict>,
+      (await request({ runId: head.id, sinceMs: clock.monotonicMs(), begin: { head, entries } })) ===
+      "written",
+    write: (write) =>
+      request({ runId: write.runId, sinceMs: clock.monotonicMs(), write }) as Promise<JournalVerdict>,
   };
+}
+
+function withLater<Row extends { readonly leaseUntilMs: number }>(row: Row, ms: number): Row {
+  return row.leaseUntilMs === 0 ? row : { ...row, leaseUntilMs: row.leaseUntilMs + ms };
 }
 
 /** The results; undefined for those of a statement that failed. The other one may have been committed: it is not repeated. */

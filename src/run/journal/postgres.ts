@@ -48,7 +48,7 @@ export async function openPostgresJournal(
     pool,
     async (ids) => (await query<RunVersion>("readVersions", ids)).rows,
   );
-  const { begin, write } = createPostgresBatches(query);
+  const { begin, write } = createPostgresBatches(query, machine.clock);
   const count = async (name: Name, ...values: readonly unknown[]) => (await query(name, ...values)).count;
   return {
     kind: "postgres",
