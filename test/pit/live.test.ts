@@ -236,15 +236,18 @@ describe("a directory that is protected without an agent", () => {
   });
 });
 
-describe("the checkpoint after a crash", () => {
-  it("holds the last change, and looks only at what changed", async () => {
+describe("the checkpoint after the end of an agent", () => {
+  it.each([
+    ["a crash", "looks only at what changed", "crash", "kill -9 $$", "before\n"],
+    ["a departure", "also holds what no watch sees", "departure", "exit 0", "after\n"],
+  ])("after %s holds the last change, and %s", async (_, __, reason, end, linked) => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: FAR, revive: "no" });
     world.run(["init", "m1"]);
     const at = (name: string) => join(worktree("m1"), name);
     writeFileSync(at("linked"), "before\n");
     linkSync(at("linked"), join(world.directory, "outside"));
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    world.run(["run", "m1", "-d", ...sh(`while [ ! -e end ]; do sleep 0.05; done; ${end}`)]);
     // Files of the last two seconds are read again in any case.
     const old = performance.now() + 2500;
     for (let i = 0; performance.now() < old || i < 2; i += 1) {
@@ -252,11 +255,9 @@ describe("the checkpoint after a crash", () => {
       await world.until("a point", async () => (await saved("m1", "tick")) === `${i}\n`);
     }
     world.run(["set", "m1", `quiet_seconds=${FAR}`]);
-    writeFileSync(at("last"), "change\n");
-    // The watch cannot see this: a walk would.
     writeFileSync(join(world.directory, "outside"), "after\n");
-    process.kill(world.life("m1").agent.pid, "SIGKILL");
-    await world.until("the checkpoint", () => world.checkpoints("m1").at(-1)?.reason === "crash");
-    expect([await saved("m1", "last"), await saved("m1", "linked")]).toEqual(["change\n", "before\n"]);
+    writeFileSync(at("end"), "change\n");
+    await world.until("the checkpoint", () => world.checkpoints("m1").at(-1)?.reason === reason);
+    expect([await saved("m1", "end"), await saved("m1", "linked")]).toEqual(["change\n", linked]);
   });
 });

@@ -125,7 +125,8 @@ class WatchedLivePoints implements LivePoints {
       try {
         const { result } = await captureFromSet(this.context, this.watcher, mission, each, {
           ...options,
-          survey: surveyOf(each, false),
+          // Nothing looks at the cell afterwards, and no watch sees writes through a hard link outside it.
+          survey: options.reason === "departure" ? "walk" : surveyOf(each, false),
           onTaken: () => this.beginSaving(mission, each),
         });
         isSaved = true;
