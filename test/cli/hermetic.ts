@@ -59,7 +59,8 @@ export function createWorld(): World {
   const bin = join(directory, "bin");
   for (const path of [home, cwd, bin, join(directory, "user")]) mkdirSync(path);
   // For shells: a `lazarus` command with the same Node and launcher.
-  writeFileSync(join(bin, "lazarus"), `#!/bin/sh\nexec "${process.execPath}" "${LAUNCHER}" "$@"\n`, {
+  // An agent of a plain user must be able to run it.
+  writeFileSync(join(bin, "lazarus"), `#!/bin/sh\nexec "${plainNode()}" "${PLAIN_LAUNCHER}" "$@"\n`, {
     mode: 0o755,
   });
   const env = {
