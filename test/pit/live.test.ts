@@ -240,7 +240,7 @@ describe("the checkpoint after the end of an agent", () => {
   it.each([
     ["a crash", "looks only at what changed", "crash", "kill -9 $$", "before\n"],
     ["a departure", "also holds what no watch sees", "departure", "exit 0", "after\n"],
-  ])("after %s holds the last change, and %s", async (_, __, reason, end, linked) => {
+  ])("holds the last change; after %s it %s", async (_, __, reason, end, linked) => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: FAR, revive: "no" });
     world.run(["init", "m1"]);
     const at = (name: string) => join(worktree("m1"), name);
