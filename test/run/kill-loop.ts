@@ -1,7 +1,10 @@
-// The kill loop: SIGKILL at a crash point, restart until the run ends, and count the effects in another process. A point
-// that only a resume passes is armed in the resume.
+// The kill loop: SIGKILL at a crash point, restart until the run ends, and count the effects in this process. A point that
+// only a resume passes is armed in the resume.
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
@@ -22,24 +25,28 @@ export function enginePoints(): string[] {
   return [...new Set(names)].filter((name) => /^engine\.(?!migrate\.)/.test(name));
 }
 
-export interface World extends AsyncDisposable {
+interface World extends Disposable {
   readonly url: string;
-  counts(): Promise<Record<string, number>>;
+  /** How often each effect has happened, by its id. */
+  readonly effects: Map<string, number>;
 }
 
-export async function startWorld(): Promise<World> {
-  const child = spawn(process.execPath, [join(HERE, "effect-counter.ts")], {
-    stdio: ["ignore", "pipe", "inherit", "ipc"],
+/** Counts effects over HTTP: POST adds one, GET returns the count. This process survives every kill of the agent. */
+async function startWorld(): Promise<World> {
+  const effects = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const id = decodeURIComponent((request.url ?? "/").slice(1));
+    if (request.method === "POST") effects.set(id, (effects.get(id) ?? 0) + 1);
+    response.end(JSON.stringify({ count: effects.get(id) ?? 0 }));
   });
-  const port = await new Promise<string>((resolve) =>
-    child.stdout!.once("data", (data) => resolve(String(data).trim())),
-  );
-  const url = `http://127.0.0.1:${port}`;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
   return {
-    url,
-    counts: async () => (await (await fetch(url)).json()) as Record<string, number>,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    effects,
+    [Symbol.dispose]() {
+      server.close();
+      server.closeAllConnections();
     },
   };
 }
@@ -73,7 +80,7 @@ interface Ended {
 
 /** Kills at the point, then brings the run to its end. `place` is a directory, or a postgres:// connection. */
 export async function killAt(cell: Cell, postgres: string | undefined): Promise<CellResult> {
-  await using world = await startWorld();
+  using world = await startWorld();
   const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
   let schema = `k_${cell.durable ?? ""}_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
   // In a cell: effects that a restored store lacks are still in the effect history.
@@ -92,7 +99,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       if (cell.store === "sqlite") place = join(root, "state", "again.db");
       else schema += "_2";
       rmSync(join(directory, "missions", ".lazarus-effects"), { recursive: true, force: true });
-      await fetch(world.url, { method: "DELETE" });
+      world.effects.clear();
       kills += (await start(INTERRUPTION)).killed ? 1 : 0;
       last = await start(cell.point);
       if (!last.killed) kills = 0;
@@ -109,10 +116,10 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       last = await start();
       if (last.output.status !== "needs-human") continue;
       parked = true;
-      before ??= await counts(world);
+      before ??= [...world.effects.values()];
       await resolveAsHuman(cell.store, [place, schema], last.output.unknown ?? [], world);
     }
-    const after = await counts(world);
+    const after = [...world.effects.values()];
     return {
       ...cell,
       kills,
@@ -144,10 +151,6 @@ export function brokenPromise(result: CellResult): string | undefined {
         ? undefined
         : "a reconciled effect did not happen exactly once";
   }
-}
-
-async function counts(world: World): Promise<number[]> {
-  return Object.values(await world.counts());
 }
 
 async function startAgent(name: string, args: string[], crashAt: string | undefined): Promise<Ended> {
@@ -187,9 +190,8 @@ async function resolveAsHuman(
   world: World,
 ): Promise<void> {
   await using store = await openStore(kind, place, schema);
-  const happened = await world.counts();
   for (const id of effects) {
-    const resolution = { outcome: happened[id] ? "done" : "retry" } as const;
+    const resolution = { outcome: world.effects.has(id) ? "done" : "retry" } as const;
     await store.resolve(id, resolution);
   }
 }
