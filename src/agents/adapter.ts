@@ -18,6 +18,11 @@ export interface Place {
   readonly home: string;
   /** The agent's environment: CLAUDE_CONFIG_DIR, CODEX_HOME … move the conversation. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /**
+   * Symbolic links on the way to its conversations that were there when the user started it, by path, and where each led
+   * (trust-links.ts). Only these are followed.
+   */
+  readonly links?: Readonly<Record<string, string>>;
 }
 
 /** An agent's command line, split by `recognize`: `[...prefix, program, ...args]` is what the user typed. */

@@ -137,8 +137,8 @@ function rollouts(
   const numbers = (directory: string) =>
     reader
       .list(directory)
-      .filter(({ name, isDirectory }) => isDirectory && /^\d{2,4}$/.test(name))
       .map(({ name }) => name)
+      .filter((name) => /^\d{2,4}$/.test(name))
       .sort()
       .reverse();
   return numbers(root).flatMap((year) =>

@@ -23,6 +23,7 @@ import {
   readRange,
   requireEntry,
   requireOwn,
+  resolveOwn,
   SourceError,
 } from "./source.ts";
 import { hasCopy } from "./stage.ts";
@@ -90,9 +91,10 @@ function findLost(cell: ConversationCell, open: OpenSession): "missing" | "short
   const { adapter, session } = open;
   if (!hasCopy(cell, adapter, session)) return undefined;
   const files = copiedFiles(cell, open).filter(({ path }) => path !== undefined);
-  // A link is not read, so to the conversation it is missing.
+  // A link that is not followed is not read, so to the conversation it is missing.
   const sizeOf = ({ path }: CopiedFile) => {
-    const stat = lstatSync(path!, { throwIfNoEntry: false });
+    const real = resolveOwn(open.place, path!);
+    const stat = real === undefined ? undefined : lstatSync(real, { throwIfNoEntry: false });
     return stat?.isFile() ? stat.size : undefined;
   };
   if (files.some((file) => sizeOf(file) === undefined)) return "missing";

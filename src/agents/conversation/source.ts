@@ -1,17 +1,20 @@
 // Reads and names a session's files in the user's directories. A path must be below the home, or below a directory that a
-// variable of the agent names, and no link may lead away from there: an agent could point one at other files of the user.
-// The top directory (`~/.claude`) may itself be a link, as dotfile managers make it. Credentials are never opened.
+// variable of the agent names. Links lead away from there: those that the user had made before the agent was started are
+// followed, as dotfile managers make them (`Place.links`; the top directory, `~/.claude`, may always be one); no others, since
+// an agent could point one at other files of the user. What is refused is reported (INV-6). Credentials are never opened.
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   lstatSync,
   openSync,
   readdirSync,
+  readlinkSync,
   readSync,
   realpathSync,
 } from "node:fs";
-import { basename, dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { isInside } from "../../cell/mission-id.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { Adapter, Place, SessionFile, SessionReader } from "../adapter.ts";
@@ -46,27 +49,64 @@ export function isCredential(adapter: Pick<Adapter, "credentials">, place: Place
   );
 }
 
-/** The real path of a file below an agent's directory; undefined when it is a link or behind one, or is not the agent's. */
+/** The real path of a file below an agent's directory; undefined when it is behind a link, or is not the agent's. */
 export function resolveOwn(place: Place, path: string): string | undefined {
-  const real = resolveEntry(place, path);
-  const isLink = real !== undefined && lstatSync(real, { throwIfNoEntry: false })?.isSymbolicLink();
-  return isLink ? undefined : real;
+  const found = followPath(place, path);
+  return found?.link === undefined ? found?.real : undefined;
 }
 
-/** The same, but what is there may itself be a link: for a rename. */
-function resolveEntry(place: Place, path: string): string | undefined {
+interface FoundPath {
+  readonly real: string;
+  /** The first link that is not followed. */
+  readonly link?: { readonly path: string; readonly target: string; readonly reason: string };
+}
+
+/** Undefined for a path that no agent should use. */
+function followPath(place: Place, path: string): FoundPath | undefined {
   if (path.includes("\0") || path.split("/").includes("..")) return undefined;
   const root = rootOf(place, path);
   if (root === undefined) return undefined;
-  const names = relative(root.lexical, path).split(sep);
-  let current = root.real;
-  for (const name of names.slice(0, -1)) {
-    current = join(current, name);
-    const stat = lstatSync(current, { throwIfNoEntry: false });
-    if (stat === undefined) break;
-    if (stat.isSymbolicLink()) return undefined;
+  let { lexical, real } = root;
+  for (const name of relative(root.lexical, path).split(sep)) {
+    lexical = join(lexical, name);
+    real = join(real, name);
+    const target = targetOf(real);
+    if (target === undefined) continue;
+    const refuse = (reason: string) => ({
+      real,
+      link: {
+        path: lexical,
+        target,
+        reason: `a symbolic link is on its path, ${reason}: ${lexical} -> ${target}`,
+      },
+    });
+    if (place.links?.[lexical] !== target) return refuse("which was not there when you started the agent");
+    if (CREDENTIAL_NAMES.has(basename(target))) return refuse("and leads to credentials");
+    // An unmounted disk, for example: its directories must not be created where it belongs.
+    if (lexical !== path && !existsSync(target)) return refuse("and leads nowhere");
+    real = target;
   }
-  return join(root.real, ...names);
+  return { real };
+}
+
+/** Where a link leads, also to a file that does not exist now; undefined for anything else. */
+function targetOf(path: string): string | undefined {
+  let target: string;
+  try {
+    if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return undefined;
+    target = resolve(dirname(path), readlinkSync(path));
+  } catch {
+    // Whoever opens it reports why it cannot be read.
+    return undefined;
+  }
+  try {
+    return realpathSync.native(path);
+  } catch {}
+  try {
+    return join(realpathSync.native(dirname(target)), basename(target));
+  } catch {
+    return target;
+  }
 }
 
 /**
@@ -82,17 +122,16 @@ export function isReadInPlace(
 
 /** Like `resolveOwn`, or a SourceError. */
 export function requireOwn(place: Place, path: string): string {
-  return requireReal(resolveOwn(place, path));
+  const found = followPath(place, path);
+  if (found === undefined) throw new SourceError("it is outside the agent's directories");
+  if (found.link !== undefined) throw new SourceError(found.link.reason);
+  return found.real;
 }
 
-/** Like `requireOwn`, but what is there may itself be a link: for a rename. */
+/** Like `requireOwn`, but what is there may itself be a link that is not followed: for a rename. */
 export function requireEntry(place: Place, path: string): string {
-  return requireReal(resolveEntry(place, path));
-}
-
-function requireReal(real: string | undefined): string {
-  if (real !== undefined) return real;
-  throw new SourceError("a symbolic link is on its path, or it is outside the agent's directories");
+  const found = followPath(place, path);
+  return found?.link?.path === path ? found.real : requireOwn(place, path);
 }
 
 export interface OpenedFile extends Disposable {
@@ -149,30 +188,60 @@ export function readRange(fd: number, start: number, end: number): Buffer {
   return bytes.subarray(0, length);
 }
 
+/** What could not be read on the way to a session's files. */
+export interface Refused {
+  readonly reason: string;
+  /** Where it leads, if it is a link. */
+  readonly target?: string;
+}
+
+export interface OwnReader extends SessionReader {
+  /** By path. */
+  readonly refused: ReadonlyMap<string, Refused>;
+}
+
 /** What an adapter may read: the agent's own directories, without credentials. */
-export function createSessionReader(adapter: Pick<Adapter, "credentials">, place: Place): SessionReader {
-  const own = (path: string) => (isCredential(adapter, place, path) ? undefined : resolveOwn(place, path));
-  const quietly = <T>(read: () => T): T | undefined => {
-    try {
-      return read();
-    } catch {
-      return undefined;
-    }
+export function createSessionReader(adapter: Pick<Adapter, "credentials">, place: Place): OwnReader {
+  const refused = new Map<string, Refused>();
+  const own = (path: string) => {
+    const found = isCredential(adapter, place, path) ? undefined : followPath(place, path);
+    if (found?.link === undefined) return found?.real;
+    refused.set(found.link.path, found.link);
+    return undefined;
+  };
+  const isDirectory = (path: string) => {
+    const real = resolveOwn(place, path);
+    return real !== undefined && lstatSync(real, { throwIfNoEntry: false })?.isDirectory() === true;
   };
   return {
+    refused,
     list(directory) {
       const real = own(directory);
       if (real === undefined) return [];
-      const entries = quietly(() => readdirSync(real, { withFileTypes: true })) ?? [];
-      return entries.map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
+      try {
+        const entries = readdirSync(real, { withFileTypes: true });
+        return entries.map((entry) => ({
+          name: entry.name,
+          isDirectory: entry.isSymbolicLink()
+            ? isDirectory(join(directory, entry.name))
+            : entry.isDirectory(),
+        }));
+      } catch (error) {
+        const code = systemErrorCode(error);
+        if (code !== "ENOENT" && code !== "ENOTDIR")
+          refused.set(directory, { reason: `it cannot be read (${code ?? String(error)})` });
+        return [];
+      }
     },
-    head: (path, bytes) =>
-      isCredential(adapter, place, path)
-        ? undefined
-        : quietly(() => {
-            using file = openOwn(place, path);
-            return file && readRange(file.fd, 0, Math.min(bytes, file.stat.size)).toString("utf8");
-          }),
+    head(path, bytes) {
+      if (own(path) === undefined) return undefined;
+      try {
+        using file = openOwn(place, path);
+        return file && readRange(file.fd, 0, Math.min(bytes, file.stat.size)).toString("utf8");
+      } catch {
+        return undefined;
+      }
+    },
     createdMs(path) {
       const real = own(path);
       const stat = real === undefined ? undefined : lstatSync(real, { throwIfNoEntry: false });

@@ -17,7 +17,14 @@ import type { ConversationCell, ConversationPosition, Problem } from "./cell.ts"
 import { claimSession, discoverSession } from "./discover.ts";
 import { readCopy, readRows, toStored } from "./position.ts";
 import { makeDirectories, putFile } from "./put-file.ts";
-import { createSessionReader, isCredential, isReadInPlace, openOwn, SourceError } from "./source.ts";
+import {
+  createSessionReader,
+  isCredential,
+  isReadInPlace,
+  type OwnReader,
+  openOwn,
+  SourceError,
+} from "./source.ts";
 import { stageLines } from "./stage-lines.ts";
 import { type CopyDatabase, stageDatabase, stageWhole } from "./stage-whole.ts";
 import { isStageable, listStaged, openStagedTree, stagedPath } from "./staged.ts";
@@ -63,7 +70,10 @@ async function stageSession(
   if (place === undefined) return readPosition(cell, adapter, recorded);
   const reader = createSessionReader(adapter, place);
   const session = discoverSession(cell, adapter, place, recorded, reader);
-  if (session === null) return undefined;
+  if (session === null) {
+    reportRefused(adapter, reader, report);
+    return undefined;
+  }
   const state = readState(cell.machine, cell.cacheDirectory, { adapter: adapter.name, session });
   const claimant = state === undefined ? claimSession(cell, adapter, session) : undefined;
   if (claimant !== undefined) throw new SourceError(`session ${session} belongs to mission ${claimant}`);
@@ -74,6 +84,7 @@ async function stageSession(
   const files = adapter
     .sessionFiles(place, session, reader)
     .filter(({ path }) => !isCredential(adapter, place, path));
+  reportRefused(adapter, reader, report);
   const isGone = files.length === 0 && hasCopy(cell, adapter, session);
   if (isGone) {
     report(adapter.name, "degraded", "the agent's files of this session are gone; the last copy is kept");
@@ -81,6 +92,11 @@ async function stageSession(
   }
   const staging = { cell, adapter, place, session, state, copyDatabase, report };
   return await stageFiles(staging, files);
+}
+
+/** What hides a conversation, or a part of it. */
+function reportRefused(adapter: Adapter, { refused }: OwnReader, report: Report): void {
+  for (const [path, { reason }] of refused) report(adapter.name, "skipped", `${path}: ${reason}`);
 }
 
 interface Staging {

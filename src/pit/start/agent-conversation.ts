@@ -11,7 +11,8 @@ import {
   isBehind,
   putBackConversation,
 } from "../../agents/conversation/put-back.ts";
-import { writePlace } from "../../agents/place.ts";
+import { trustLinks } from "../../agents/conversation/trust-links.ts";
+import { readPlace, writePlace } from "../../agents/place.ts";
 import { readSession } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
@@ -38,13 +39,16 @@ export async function startConversation(
 ): Promise<Prepared> {
   const agent = knownAgent(context, record);
   if (agent === undefined) return { command: record.command };
-  const { place, added } = placeOf(context, record, agent, environment);
-  prepareState(context, record, agent, environment);
-  const copied = await continueCopy(context, record, { agent, place, added }, epoch);
-  if (copied !== undefined) return copied;
-  const session = firstSession(agent, place, context.machine.ids);
-  await claim(context, record, agent, session, epoch);
   const { adapter, line } = agent;
+  const { place: plain, added } = placeOf(context, record, agent, environment);
+  prepareState(context, record, agent, environment);
+  // What leads to its conversations now was made by the user.
+  const listed = trustLinks(adapter, plain, null);
+  const copied = await continueCopy(context, record, { agent, place: listed, added }, epoch);
+  if (copied !== undefined) return copied;
+  const session = firstSession(agent, listed, context.machine.ids);
+  const place = session === null ? listed : trustLinks(adapter, plain, session);
+  await claim(context, record, agent, session, epoch);
   // A session that the user continues already has turns.
   const before = session === null ? null : readPosition(adapter, place, session);
   return {
@@ -129,7 +133,9 @@ export function planResume(
 ): ResumePlan | undefined {
   const agent = knownAgent(context, record);
   if (agent === undefined) return undefined;
-  const { place, added } = placeOf(context, record, agent, environment);
+  const { place: plain, added } = placeOf(context, record, agent, environment);
+  const links = readPlace(agentPaths(context.config, record.mission).directory)?.links;
+  const place = links === undefined ? plain : { ...plain, links };
   const session = currentSession(context.config, record, agent.adapter);
   const read = () => (session === null ? null : readPosition(agent.adapter, place, session));
   const found = read();
