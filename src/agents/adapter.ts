@@ -191,6 +191,8 @@ export interface Adapter {
   ) => { readonly from: string; readonly to: string; readonly secrets: readonly string[] };
   /** It is unknown where the agent keeps its conversations; a session that it reported is assumed to exist. */
   readonly filesAreUnknown?: true;
+  /** Its database holds other sessions as well: a checkpoint has the position of the conversation, and no more. */
+  readonly positionOnly?: true;
   /** Existing files of a session. */
   readonly sessionFiles: (place: Place, session: string, reader: SessionReader) => readonly SessionFile[];
   /** Where a file with this name belongs; null for a name that this adapter never uses (hostile input). */

@@ -98,6 +98,7 @@ export const openclaw: Adapter = {
   parse,
   sessionIds: "chosen",
   isSessionId,
+  positionOnly: true,
   start: (args, session) => {
     const { isUtility, session: chosen } = parse(args);
     return isUtility || chosen !== null || session === null ? args : [...args, "--session-id", session];

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import type { Adapter, TranscriptEntry } from "../../agents/adapter.ts";
 import type { ConversationPosition } from "../../agents/conversation/cell.ts";
-import { readTexts, toStored } from "../../agents/conversation/position.ts";
+import { describePosition, readTexts, toStored } from "../../agents/conversation/position.ts";
 import { readTranscriptNow, type Transcript } from "../../agents/conversation/read-now.ts";
 import {
   listStaged,
@@ -37,8 +37,16 @@ export async function readConversation(context: MissionContext, at?: string): Pr
     throw noConversation(context, `${context.mission} has no conversation`);
   }
   const ref = findTarget(context, at);
-  const found = readTranscriptAt(context, readCheckpoint(context.vault, ref));
+  const checkpoint = readCheckpoint(context.vault, ref);
+  const found = readTranscriptAt(context, checkpoint);
   if (found !== undefined) return toConversation(ref.id, found);
+  const { conversation } = checkpoint.metadata;
+  if (conversation !== undefined && context.findAdapter(conversation.adapter)?.positionOnly)
+    throw new LazarusError(
+      "NOT_FOUND",
+      `checkpoint ${ref.id} of ${context.mission} has only the position of its conversation: ${describePosition(conversation)}. ${conversation.adapter} keeps it in a database that other sessions share`,
+      { hint: `lazarus conversation ${context.mission} prints it as it is now` },
+    );
   throw noConversation(context, `checkpoint ${ref.id} of ${context.mission} has no conversation`);
 }
 

@@ -115,3 +115,44 @@ it("reads a database that the agent has in the cell, and a drill reads it back",
   expect(await must("conversation code --at latest")).toContain("hello");
   await must("drill code");
 });
+
+it("a conversation in a database that other sessions share: only the files go back, and every command says so", async () => {
+  await must("init claw");
+  const state = join(world.env.HOME!, ".openclaw", "agents", "main", "agent");
+  fs.mkdirSync(state, { recursive: true });
+  adopt("claw", "openclaw", "main");
+  using database = new DatabaseSync(join(state, "openclaw-agent.sqlite"));
+  database.exec("CREATE TABLE transcript_events (session_id, seq, event_json)");
+  const say = (seq: number, role: string, text: string) => {
+    const event = { type: "message", message: { role, content: [{ type: "text", text }] } };
+    database
+      .prepare("INSERT INTO transcript_events VALUES ('main', ?, ?)")
+      .run(seq, JSON.stringify({ id: String(seq), ...event }));
+  };
+  say(1, "user", "Write a book");
+  say(2, "assistant", "chapter one");
+  world.write("home/missions/claw/worktree/chapter.md", "1");
+  await must("checkpoint claw");
+  const { checkpoint_id: id } = world.json("show claw --json");
+  say(3, "assistant", "chapter two");
+  world.write("home/missions/claw/worktree/chapter.md", "2");
+  await must("checkpoint claw");
+  expect(await must(`show claw ${id}`)).toMatch(
+    /^conversation {2}turn 1 \(openclaw main\); only the position, without the transcript$/m,
+  );
+  const at = await world.call(["conversation", "claw", "--at", String(id)]);
+  expect(at).toMatchObject({
+    exit: 6,
+    stderr: expect.stringMatching(
+      /has only the position of its conversation: turn 1 .* in a database that other sessions share[\s\S]*lazarus conversation claw prints it as it is now/,
+    ),
+  });
+  expect(await must("conversation claw")).toContain("chapter two");
+  const reason =
+    "the conversation of openclaw is in a database that other sessions share, so it was not restored";
+  expect(await must(`restore claw ${id} --dry-run`)).toContain(reason);
+  const restored = await world.call(["restore", "claw", String(id)]);
+  expect(restored).toMatchObject({ exit: 5, stderr: expect.stringContaining(reason) });
+  expect(fs.readFileSync(world.path("home/missions/claw/worktree/chapter.md"), "utf8")).toBe("1");
+  expect(await must("conversation claw")).toContain("chapter two");
+});

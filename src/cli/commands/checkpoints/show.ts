@@ -1,4 +1,5 @@
 import { describePosition } from "../../../agents/conversation/position.ts";
+import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
@@ -28,7 +29,7 @@ export const command = defineCommand({
     const nowMs = context.machine.clock.nowMs();
     const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });
     const checkpoint = readCheckpoint(vault, ref);
-    context.emit("show/1", toDocument(checkpoint), () => describe(checkpoint));
+    context.emit("show/1", toDocument(checkpoint), () => describe(missionContext, checkpoint));
     return 0;
   },
 });
@@ -69,7 +70,7 @@ function toDocument({ ref, metadata, layers, documents }: Checkpoint): object {
   };
 }
 
-function describe({ ref, metadata, layers }: Checkpoint): string {
+function describe(missionContext: MissionContext, { ref, metadata, layers }: Checkpoint): string {
   const { counts, git } = metadata;
   const lines: [string, string | null][] = [
     ["checkpoint", ref.id],
@@ -102,7 +103,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
     ],
     ["flows", summarize(metadata.flows)],
     ["runs", summarize(metadata.runs)],
-    ["conversation", metadata.conversation === undefined ? null : describePosition(metadata.conversation)],
+    ["conversation", describeConversation(missionContext, metadata.conversation)],
     ["excluded", metadata.excluded.length === 0 ? null : metadata.excluded.join("  ")],
     [ref.isRecord ? "record" : "manifest", ref.manifest],
   ];
@@ -116,6 +117,17 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
   );
   const flaws = describeFlaws(metadata.flaws).map((line) => `${line}\n`);
   return table + layerLines.join("") + flaws.join("");
+}
+
+function describeConversation(
+  { findAdapter }: MissionContext,
+  position: Checkpoint["metadata"]["conversation"],
+): string | null {
+  if (position === undefined) return null;
+  const only = findAdapter(position.adapter)?.positionOnly
+    ? "; only the position, without the transcript"
+    : "";
+  return `${describePosition(position)}${only}`;
 }
 
 /** The first three plain fields of each position: id, status, step. */
