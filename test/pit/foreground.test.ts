@@ -137,6 +137,26 @@ describe("from the command line", () => {
     expect(world.record("m1").end).toMatchObject({ class: "quota", exit_code: 3, leftovers: 0 });
   });
 
+  it("`logs` says where its output went", async () => {
+    const { closed } = open("run", "m1", ...sh("echo result; echo problem >&2"));
+    expect(await closed).toBe(0);
+    const shared = "the agent used the output of lazarus run, and at most its stderr is in the log";
+    const logs = await world.call(["logs", "m1"]);
+    expect(logs).toMatchObject({ exit: 6, stdout: "" });
+    expect(logs.stderr).toContain(`m1 has no agent log: ${shared}`);
+    expect(logs.stderr).toContain("start it with -d or in a terminal");
+    configure({ quota_patterns: ["^budget spent"] });
+    await open("run", "m1", ...sh("echo result; echo problem >&2")).closed;
+    expect(await world.call(["logs", "m1"])).toMatchObject({
+      exit: 0,
+      stdout: "problem\n",
+      stderr: expect.stringContaining(`the output of life 2 is not here: ${shared}`),
+    });
+    await world.call(["run", "m1", "-d", ...sh("echo detached")]);
+    await world.until("its end", () => world.log("m1").includes("detached"));
+    expect(await world.call(["logs", "m1"])).toMatchObject({ stdout: "problem\ndetached\n", stderr: "" });
+  });
+
   it("it keeps working when its stderr is closed, and the log has its output", async () => {
     configure({ quota_patterns: ["^budget spent"] });
     const script = "echo begun >&2; read line; echo 'on and on' >&2; echo done > done; exit 5";

@@ -5,6 +5,7 @@ import { isKeeperAlive } from "../../../cell/life.ts";
 import type { MissionId } from "../../../cell/mission-id.ts";
 import { readLogTail } from "../../../pit/death/log-tail.ts";
 import { agentLog } from "../../../pit/paths.ts";
+import type { MissionRecord, RecordedLife } from "../../../pit/record/record.ts";
 import { readRecord } from "../../../pit/record/store.ts";
 import { createReadableText } from "../../../pit/terminal/readable.ts";
 import { LazarusError } from "../../../platform/errors.ts";
@@ -18,9 +19,10 @@ const CHUNK_BYTES = 64 * 1024;
 
 export const command = defineCommand({
   about:
-    "Prints the output of a detached agent. Older output is in logs/agent.log.1 and so on. With -f it follows the output " +
-    "until the agent exits or you interrupt it. Output is printed unchanged, including terminal escapes; what an agent " +
-    "wrote to its own terminal is printed as lines of text (lazarus attach shows its screen).",
+    "Prints the output of an agent that was started with --detach or in a terminal. Older output is in logs/agent.log.1 and " +
+    "so on. With -f it follows the output until the agent exits or you interrupt it. Output is printed unchanged, including " +
+    "terminal escapes; what an agent wrote to its own terminal is printed as lines of text (lazarus attach shows its " +
+    "screen). An agent without either writes to the output of lazarus run, and at most its stderr is in the log.",
   positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     follow: { type: "flag", short: "f", summary: "follow the output" },
@@ -39,15 +41,15 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
     const path = agentLog(cellPaths(context.config.config, mission).root);
+    const record = findRecord(context, mission);
     const stat = statSync(path, { throwIfNoEntry: false });
     if (stat === undefined) {
       if (!isKnownMission(context.config.config, mission))
         throw unknownMission(context.config.config, mission);
-      throw new LazarusError("AGENT_UNKNOWN", `${mission} has no agent log at ${path}`, {
-        hint: `lazarus run ${mission} -d -- COMMAND`,
-      });
+      throw noLog(mission, path, record);
     }
-    const isTerminal = hasTerminal(context, mission);
+    const isTerminal = record?.terminal != null;
+    if (isShared(record)) context.say(`the output of life ${record.life.epoch} is not here: ${SHARED}`);
     const lines = readLogTail(path, options.lines ?? DEFAULT_LINES, {
       windowBytes: WINDOW_BYTES,
       isTerminal,
@@ -81,13 +83,33 @@ export async function follow(
   }
 }
 
-/** False also when its record cannot be read: the log can. */
-function hasTerminal({ config: { config } }: CliContext, mission: MissionId): boolean {
+const SHARED = "the agent used the output of lazarus run, and at most its stderr is in the log";
+
+/** Undefined also when it cannot be read: the log can. */
+function findRecord({ config: { config } }: CliContext, mission: MissionId): MissionRecord | undefined {
   try {
-    return readRecord(config, mission)?.terminal != null;
+    return readRecord(config, mission);
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** The newest life has the output of the command that started it. */
+function isShared(
+  record: MissionRecord | undefined,
+): record is MissionRecord & { readonly life: RecordedLife } {
+  return record?.life?.foreground != null;
+}
+
+function noLog(mission: MissionId, path: string, record: MissionRecord | undefined): LazarusError {
+  if (!isShared(record))
+    return new LazarusError("AGENT_UNKNOWN", `${mission} has no agent log at ${path}`, {
+      hint: `lazarus run ${mission} -d -- COMMAND`,
+    });
+  const { conversation } = record.life;
+  return new LazarusError("AGENT_UNKNOWN", `${mission} has no agent log: ${SHARED}`, {
+    hint: `${conversation === undefined ? "" : `lazarus conversation ${mission}; `}to log its output next time, start it with -d or in a terminal`,
+  });
 }
 
 function printNew(path: string, offset: number, print: (bytes: Buffer) => void): number {
