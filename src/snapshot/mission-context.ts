@@ -17,17 +17,21 @@ import type { Slots } from "./slots.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 import { treeOf } from "./worktree.ts";
 
-/** One open mission: its cell, vault, settings and machine. */
-export interface MissionContext {
-  readonly machine: Machine;
-  readonly config: Config;
-  readonly settings: SnapshotSettings;
-  readonly mission: MissionId;
+/** Where the files of a mission are. */
+export interface CellPlace {
   readonly cellRoot: string;
   /** The cell's paths on disk: `cellRoot`, unless the worktree is elsewhere. */
   readonly tree: TreeRoot;
   /** Set for a worktree that is, or was, a directory outside the cell. */
   readonly worktree: WorktreeRecord | undefined;
+}
+
+/** One open mission: its cell, vault, settings and machine. */
+export interface MissionContext extends CellPlace {
+  readonly machine: Machine;
+  readonly config: Config;
+  readonly settings: SnapshotSettings;
+  readonly mission: MissionId;
   readonly vault: Vault;
   /** What the mission did to the outside world; never restored. */
   readonly effects: EffectHistory;
@@ -78,23 +82,17 @@ export function openMissionContext(
   options: MissionContextOptions,
 ): MissionContext {
   const { config } = effective;
-  const place = cellRoot(config.missions_root, mission);
-  // A cell may be a link within the missions root: then its target is saved and restored.
-  const isLink = lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-  const root = isLink ? resolvePath(place) : place;
+  const place = findCell(config, mission);
   const vault = openVault(machine, config.vault_root, mission);
-  refuseOverlap(root, vault.root);
-  const worktree = readWorktreeRecord(config.missions_root, mission);
+  refuseOverlap(place.cellRoot, vault.root);
   return {
+    ...place,
     machine,
     config,
     settings: readSettings(effective.document, effective.file),
     mission,
-    cellRoot: root,
-    tree: treeOf(root, worktree),
-    worktree,
     vault,
-    effects: openHistory(machine, root),
+    effects: openHistory(machine, place.cellRoot),
     cacheDirectory: join(config.run_dir, "cache", mission),
     version: options.version,
     onProgress: options.onProgress ?? (() => {}),
@@ -105,6 +103,15 @@ export function openMissionContext(
       ((name) => findAdapter(name, declaredAdapters(effective.document, effective.file))),
     slots: options.slots,
   };
+}
+
+export function findCell(config: Config, mission: MissionId): CellPlace {
+  const place = cellRoot(config.missions_root, mission);
+  // A cell may be a link within the missions root: then its target is saved and restored.
+  const isLink = lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  const root = isLink ? resolvePath(place) : place;
+  const worktree = readWorktreeRecord(config.missions_root, mission);
+  return { cellRoot: root, tree: treeOf(root, worktree), worktree };
 }
 
 /** The same mission with its whole cell in another directory, as while it is being made. */

@@ -145,6 +145,19 @@ it("a file that is changed through a name outside the cell: by the next audit, a
   expect(lab.live.unseen).toEqual({ missed: 0, invisible: 1 });
 });
 
+it.each(["crash", "manual", "scheduled"] as const)(
+  "a file that is changed through a name outside the cell: by a %s checkpoint",
+  async (reason) => {
+    const outside = join(lab.outside, "outside");
+    fs.linkSync(at("a/one"), outside);
+    await lab.point();
+    fs.appendFileSync(outside, "through a name outside");
+    await lab.live.checkpoint(lab.mission, { reason });
+    expect(lab.lastSet.unknown).toBe(null);
+    expect(await lab.differences()).toEqual([]);
+  },
+);
+
 it("a file that is changed through memory, while it is mapped and afterwards", async () => {
   const script = `
 import mmap, sys

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolveConfig } from "../../src/cell/config.ts";
 import { initCell } from "../../src/cell/init.ts";
-import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { type MissionId, parseMissionId } from "../../src/cell/mission-id.ts";
 import { openPitContext, type PitContext } from "../../src/pit/context.ts";
 import { createLivePoints, type LivePoints } from "../../src/pit/live/live-points.ts";
 import { openTreeWatcher, type TakenPaths } from "../../src/pit/watch/tree-watcher.ts";
@@ -16,6 +16,7 @@ import { listTree } from "../snapshot/list-tree.ts";
 
 export interface LiveLab extends AsyncDisposable {
   readonly context: PitContext;
+  readonly mission: MissionId;
   readonly live: LivePoints;
   readonly directory: string;
   readonly cell: string;
@@ -73,6 +74,7 @@ export async function createLiveLab(
   let restores = 0;
   const lab: LiveLab = {
     context,
+    mission: M1,
     live,
     directory,
     cell,

@@ -18,8 +18,8 @@ export interface SetState {
   base: string | undefined;
 }
 
-/** audit: a walk whose result is compared with the set. */
-export type SurveyKind = "set" | "walk" | "audit";
+/** linked: the set, and the files that have names outside the cell. audit: a walk whose result is compared with the set. */
+export type SurveyKind = "set" | "linked" | "walk" | "audit";
 
 export interface SetOptions extends CheckpointOptions {
   readonly survey: SurveyKind;
@@ -46,7 +46,8 @@ export async function captureFromSet(
   const base = cell.vault.list().find(({ id }) => id === state.base);
   // Read before the capture, which may remove an old point.
   const before = survey === "audit" && base !== undefined ? layersOf(cell.vault, base) : undefined;
-  const dirty = base === undefined || survey !== "set" ? undefined : toDirtySet(taken);
+  const isFromSet = base !== undefined && (survey === "set" || survey === "linked");
+  const dirty = isFromSet ? toDirtySet(taken, survey === "linked") : undefined;
   let result: CheckpointResult;
   try {
     result = await context.takeCheckpoint(mission, { ...options, dirty });
@@ -80,6 +81,6 @@ function layersOf(vault: Vault, ref: CheckpointRef): readonly LayerRef[] | undef
 }
 
 /** Undefined: unknown. */
-function toDirtySet({ unknown, paths, trees }: TakenPaths): DirtySet | undefined {
-  return unknown === null ? { paths: new Set(paths), trees: new Set(trees) } : undefined;
+function toDirtySet({ unknown, paths, trees }: TakenPaths, withLinked: boolean): DirtySet | undefined {
+  return unknown === null ? { paths: new Set(paths), trees: new Set(trees), withLinked } : undefined;
 }

@@ -125,8 +125,8 @@ class WatchedLivePoints implements LivePoints {
       try {
         const { result } = await captureFromSet(this.context, this.watcher, mission, each, {
           ...options,
-          // Nothing looks at the cell afterwards, and no watch sees writes through a hard link outside it.
-          survey: options.reason === "departure" ? "walk" : surveyOf(each, false),
+          // Nothing looks at the cell afterwards.
+          survey: options.reason === "departure" || each.unwatched !== null ? "walk" : "linked",
           onTaken: () => this.beginSaving(mission, each),
         });
         isSaved = true;

@@ -2,7 +2,9 @@
 import { basename, dirname, join } from "node:path";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { excludedPatterns } from "../../snapshot/capture/survey.ts";
+import { findCell } from "../../snapshot/mission-context.ts";
 import { outsideWorktree, rootOf, WORKTREE } from "../../snapshot/model/cell-tree.ts";
+import { readSettings } from "../../snapshot/settings.ts";
 import type { PitContext } from "../context.ts";
 import type { WatchedTree } from "../watch/tree-watcher.ts";
 
@@ -21,16 +23,17 @@ const OWN_FILES = [
   "**/refs/lazarus/**",
 ];
 
-export function liveTree(context: PitContext, mission: MissionId): WatchedTree {
-  const cell = context.openMission(mission);
-  const outside = outsideWorktree(cell.tree);
+/** Called often: it opens neither vault nor history. */
+export function liveTree({ effective, config }: PitContext, mission: MissionId): WatchedTree {
+  const { tree } = findCell(config, mission);
+  const outside = outsideWorktree(tree);
   return {
     roots: [
-      { path: rootOf(cell.tree), prefix: "" },
+      { path: rootOf(tree), prefix: "" },
       ...(outside === undefined ? [] : [{ path: outside.path, prefix: WORKTREE }]),
     ],
-    ignore: excludedPatterns(cell),
-    quiet: [...OWN_FILES, ...heartbeatFiles(context.config.heartbeat_file)],
+    ignore: excludedPatterns({ settings: readSettings(effective.document, effective.file) }),
+    quiet: [...OWN_FILES, ...heartbeatFiles(config.heartbeat_file)],
   };
 }
 

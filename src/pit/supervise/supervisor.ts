@@ -56,8 +56,8 @@ export interface Supervisor {
 }
 
 export const RESCAN_MS = 5000;
-/** How often to check whether a live point is due. */
-const LIVE_MS = 250;
+/** How often to check whether a live point is due, and the timers of agents. */
+const LIVE_MS = 500;
 /** The first retry is soon: a full disk is often free again after a moment. */
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
@@ -159,7 +159,8 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
       watchList.remove(mission);
     }
     urgeKeepers(supervisor, now.monotonicMs);
-    const agents = listTimers(supervisor, now.monotonicMs);
+    const checksTimers = now.monotonicMs - lastRunMs["live-points"] >= LIVE_MS;
+    const agents = checksTimers ? listTimers(supervisor, now.monotonicMs) : [];
     const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, attendAtMs, agents }, now);
     lastTick = now;
     for (const action of actions) {
@@ -312,8 +313,7 @@ function findDirectories(supervisor: Supervisor): void {
 }
 
 /** What live points leave out or keep is decided by the settings of that moment. */
-function reloadSettings(supervisor: Supervisor): void {
-  const { context, watchList, settings } = supervisor;
+function reloadSettings({ context, watchList, settings }: Supervisor): void {
   if (!context.reloadConfig()) return;
   for (const { mission } of watchList.all()) settings.forget(mission);
 }

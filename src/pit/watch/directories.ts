@@ -39,6 +39,8 @@ export interface Tree {
   unwatched: string | null;
   /** Some directories may be unwatched, or watched under an old path: `refresh` watches the tree again. */
   isStale: boolean;
+  /** Watched directories that have not been read: what is below them is not watched. */
+  readonly unread: Directory[];
   /** The kernel's limit of watches when it was reached by this tree. */
   limit: string | undefined;
   /** Mounts in it and above, when it was last watched. */

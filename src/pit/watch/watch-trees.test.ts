@@ -129,6 +129,76 @@ it("keeps the set bounded", () => {
   expect(watches.take("m1")).toEqual(EMPTY);
 });
 
+/** More directories than are read at once. */
+function createLargeTree(root: string): void {
+  for (let index = 0; index < 60; index += 1)
+    for (let below = 0; below < 30; below += 1)
+      mkdirSync(join(root, `${index}/${below}`), { recursive: true });
+}
+
+it("reads a large tree in parts: its set is unknown until all of it has been read, those of others are not", () => {
+  const [large, small] = [createTree(), createTree("a")];
+  createLargeTree(large);
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("small", treeAt(small));
+  watches.add("large", treeAt(large));
+  for (const key of ["small", "large"]) expect(watches.take(key).unknown).toContain("before the watch");
+  const isWatched = (path: string) => wds.has(join(large, path));
+  const all = Array.from({ length: 60 }, (_, index) => `${index}/29`);
+  expect(all.every(isWatched)).toBe(false);
+  watches.report();
+  // The kernel reports nothing of this: the directory is not watched yet.
+  mkdirSync(join(large, "0/0/new"));
+  watches.handle(event(wds.get(join(small, "a"))!, IN_MODIFY, "file"));
+  expect(take(watches, "small").paths).toEqual(["a/file"]);
+  expect(watches.take("large").unknown).toContain("not all of its directories");
+  while (watches.readOn());
+  expect(all.every(isWatched)).toBe(true);
+  expect(isWatched("0/0/new")).toBe(true);
+  expect(watches.report().find(({ key }) => key === "large")!.changes).toBeGreaterThan(0);
+  expect(watches.take("large").unknown).toContain("not all of its directories");
+  expect(watches.take("large")).toEqual(EMPTY);
+  watches.handle(event(wds.get(join(large, "0/0/new"))!, IN_MODIFY, "file"));
+  expect(watches.take("large").paths).toEqual(["0/0/new/file"]);
+  expect(watches.readOn()).toBe(false);
+});
+
+it("reads a large directory that is moved into a tree in parts", () => {
+  const [root, outside] = [createTree("a"), createTree()];
+  createLargeTree(join(outside, "large"));
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
+  renameSync(join(outside, "large"), join(root, "large"));
+  watches.handle(event(wds.get(root)!, IN_MOVED_TO | IN_ISDIR, "large"));
+  expect(watches.take("m1").unknown).toContain("not all of its directories");
+  // It leaves again before it has been read.
+  renameSync(join(root, "large"), join(outside, "large"));
+  watches.handle(event(wds.get(root)!, IN_MOVED_FROM | IN_ISDIR, "large"));
+  while (watches.readOn());
+  expect(watches.take("m1").unknown).toContain("not all of its directories");
+  expect([...wds.keys()].sort()).toEqual([root, join(root, "a")]);
+  expect(watches.take("m1")).toEqual(EMPTY);
+});
+
+it("watches a large tree anew when events are lost while it is being read", () => {
+  const root = createTree();
+  createLargeTree(root);
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.handle(event(-1, IN_Q_OVERFLOW));
+  expect(watches.readOn()).toBe(false);
+  rmSync(join(root, "5"), { recursive: true });
+  watches.refresh();
+  while (watches.readOn());
+  expect(watches.take("m1").unknown).not.toBe(null);
+  expect(watches.take("m1")).toEqual(EMPTY);
+  expect(wds.size).toBe(1 + 59 * 31);
+});
+
 it("puts quiet paths into the set without counting them", () => {
   const root = createTree("logs");
   const { inotify, wds } = createKernel();
@@ -157,7 +227,8 @@ it("gives up a tree at the kernel's limit, with all of its watches, until anothe
   expect(watches.take("large").unknown).toContain("max_user_watches");
   watches.remove("small");
   watches.refresh();
-  expect(watches.report()).toEqual([{ key: "large", changes: 0, unwatched: null }]);
+  watches.readOn();
+  expect(watches.report()).toEqual([{ key: "large", changes: 1, unwatched: null }]);
   expect(watches.take("large").unknown).not.toBe(null);
   expect(watches.take("large")).toEqual(EMPTY);
 });

@@ -5,42 +5,38 @@
 // The move that caused this is still in the queue and corrects it: a directory that appears is first watched, then read, and
 // everything below it counts as changed. So once the queue is empty, every directory is watched under its current path. When
 // events are lost (queue overflow, unmount, a root that moved, a burst), the set is unknown and the whole tree is watched again.
-import { type Dirent, readdirSync } from "node:fs";
-import { systemErrorCode } from "../../platform/errors.ts";
+//
+// A large tree is read in parts, so that the others are not kept waiting. Until all of it has been read, its set is unknown.
 import {
   IN_ATTRIB,
-  IN_CLOSE_WRITE,
   IN_CREATE,
   IN_DELETE,
   IN_DELETE_SELF,
-  IN_DONT_FOLLOW,
-  IN_EXCL_UNLINK,
   IN_IGNORED,
   IN_ISDIR,
-  IN_MODIFY,
   IN_MOVE_SELF,
   IN_MOVED_FROM,
   IN_MOVED_TO,
-  IN_ONLYDIR,
   IN_Q_OVERFLOW,
   IN_UNMOUNT,
   type InotifyEvent,
 } from "../../platform/libc/inotify.ts";
-import { decodePath, joinPath, systemPath } from "../../snapshot/model/path-bytes.ts";
+import { decodePath, joinPath } from "../../snapshot/model/path-bytes.ts";
 import { createMatcher } from "../../snapshot/path-patterns.ts";
-import {
-  attach,
-  cellPath,
-  childOnDisk,
-  type Directory,
-  detach,
-  diskPathOf,
-  findChild,
-  type Tree,
-  type WatchedRoot,
-} from "./directories.ts";
+import { cellPath, type Directory, findChild, type Tree, type WatchedRoot } from "./directories.ts";
 import { DirtyPaths, type TakenPaths, unknownPaths } from "./dirty-paths.ts";
 import { findRemote, type Mount, mountsOf } from "./mounts.ts";
+import {
+  type Calls,
+  forget,
+  type Inotify,
+  isUnread,
+  READ_AT_ONCE,
+  readSome,
+  release,
+  UNREAD,
+  watchOne,
+} from "./watch-directories.ts";
 
 /** Plain data: it is sent to the worker. */
 export interface WatchedTree {
@@ -60,25 +56,16 @@ export interface TreeReport {
   readonly unwatched: string | null;
 }
 
-/** The calls of the kernel; paths may be bytes, because names need not be UTF-8. */
-export interface Inotify {
-  /** Throws an error with a code. */
-  add(path: string | Buffer, mask: number): number;
-  remove(wd: number): void;
-  /** The mount table. */
-  mounts(): readonly Mount[];
-  /** The limit of watches, as the kernel writes it. */
-  limit(): string;
-}
-
 export interface TreeWatches {
   add(key: string, tree: WatchedTree): void;
   remove(key: string): void;
   handle(event: InotifyEvent): void;
   /** During a burst: counts the event and makes the set of its tree unknown. */
   note(event: InotifyEvent): void;
-  /** Watches stale trees again. */
+  /** Begins to watch stale trees again. */
   refresh(): void;
+  /** Reads some of the directories that wait to be read; returns whether more are waiting. */
+  readOn(): boolean;
   /** Looks for new and removed mounts. */
   checkMounts(): void;
   /** What changed since the last call. The caller has handled all events. */
@@ -89,20 +76,7 @@ export interface TreeWatches {
   report(): TreeReport[];
 }
 
-const MASK = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
-const OPTIONS = IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
 const NAMES = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
-/** A directory that is gone, replaced or closed to this user is no failure: the walk reports what it cannot read. */
-const EXPECTED = new Set(["ENOENT", "ENOTDIR", "EACCES", "ELOOP"]);
-const NO_WATCHES =
-  "the kernel's limit of watched directories is reached; try: sysctl fs.inotify.max_user_watches=1048576";
-
-interface Calls {
-  readonly inotify: Inotify;
-  /** The same directory may be in two trees. */
-  readonly watched: Map<number, Directory[]>;
-}
-
 export function watchTrees(inotify: Inotify): TreeWatches {
   const trees = new Map<string, Tree>();
   const reported = new Map<string, string>();
@@ -119,12 +93,14 @@ export function watchTrees(inotify: Inotify): TreeWatches {
         changes: 0,
         unwatched: null,
         isStale: true,
+        unread: [],
         mounts: "",
         limit: undefined,
         pass: 0,
       };
       trees.set(key, tree);
       rewatch(calls, tree);
+      readSome(calls, tree, READ_AT_ONCE);
     },
     remove(key) {
       const tree = trees.get(key);
@@ -151,6 +127,15 @@ export function watchTrees(inotify: Inotify): TreeWatches {
         if (tree.isStale || hasNewLimit) rewatch(calls, tree);
       }
     },
+    readOn() {
+      const unread = [...trees.values()].filter(isUnread);
+      for (const tree of unread) {
+        readSome(calls, tree, Math.ceil(READ_AT_ONCE / unread.length));
+        // What changed in the meantime was not reported.
+        tree.changes += 1;
+      }
+      return unread.some(isUnread);
+    },
     checkMounts() {
       const mounts = inotify.mounts();
       for (const tree of trees.values())
@@ -160,9 +145,14 @@ export function watchTrees(inotify: Inotify): TreeWatches {
     take(key) {
       const tree = trees.get(key);
       if (tree === undefined) return unknownPaths("it is not watched");
-      if (tree.isStale) rewatch(calls, tree);
+      if (tree.isStale) {
+        rewatch(calls, tree);
+        readSome(calls, tree, READ_AT_ONCE);
+      }
       if (tree.unwatched !== null) return unknownPaths(tree.unwatched);
-      return tree.dirty.take();
+      const taken = tree.dirty.take();
+      if (isUnread(tree)) tree.dirty.setUnknown(UNREAD);
+      return taken;
     },
     putBack: (key, taken) => trees.get(key)?.dirty.putBack(taken),
     report() {
@@ -183,6 +173,7 @@ function lose(trees: Iterable<Tree>, why: string): void {
   for (const tree of trees) {
     tree.changes += 1;
     tree.isStale = true;
+    tree.unread.length = 0;
     tree.dirty.setUnknown(why);
   }
 }
@@ -195,13 +186,14 @@ function describeMounts({ roots }: Tree, mounts: readonly Mount[]): string {
 }
 
 /**
- * Watches a tree from its roots down. Watches that are in place stay: ending and adding them again would fill the queue with
- * one event each, and overflow it again.
+ * Begins to watch a tree, from its roots down. Watches that are in place stay: ending and adding them again would fill the queue
+ * with one event each, and overflow it again.
  */
 function rewatch(calls: Calls, tree: Tree): void {
   const mounts = calls.inotify.mounts();
   tree.mounts = describeMounts(tree, mounts);
   tree.isStale = false;
+  tree.unread.length = 0;
   tree.limit = undefined;
   tree.unwatched = findRemote(tree.roots.flatMap(({ path }) => mountsOf(mounts, path))) ?? null;
   tree.pass += 1;
@@ -212,84 +204,12 @@ function rewatch(calls: Calls, tree: Tree): void {
     // It may come back.
     tree.isStale = true;
   }
-  for (const root of roots) if (root !== undefined && tree.unwatched === null) watchBelow(calls, root);
-  if (tree.unwatched !== null) tree.dirty.setUnknown(tree.unwatched);
-  const isGone = ({ pass }: Directory) => tree.unwatched !== null || pass !== tree.pass;
-  release(calls, [...tree.directories].filter(isGone));
-}
-
-/** Watches everything below a watched directory. The watch comes first: what appears while it is read is reported. */
-function watchBelow(calls: Calls, top: Directory): void {
-  const { tree } = top;
-  const waiting = [top];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const path = cellPath(next);
-    for (const entry of listDirectory(next)) {
-      if (!entry.isDirectory()) continue;
-      const name = decodePath(entry.name);
-      if (tree.isIgnored(joinPath(path, name))) continue;
-      const directory = watchOne(calls, tree, { parent: next, name });
-      if (tree.unwatched !== null) return;
-      if (directory !== undefined) waiting.push(directory);
-    }
-  }
-}
-
-type Place = WatchedRoot | { readonly parent: Directory; readonly name: string };
-
-/** Undefined when there is no such directory, or none that this user can read. */
-function watchOne(calls: Calls, tree: Tree, place: Place): Directory | undefined {
-  let wd: number;
-  try {
-    const onDisk = "parent" in place ? childOnDisk(place.parent, place.name) : systemPath(place.path);
-    wd = calls.inotify.add(onDisk, MASK | OPTIONS);
-  } catch (error) {
-    const code = systemErrorCode(error) ?? String(error);
-    if (!EXPECTED.has(code)) giveUp(calls, tree, code);
-    return undefined;
-  }
-  const parent = "parent" in place ? place.parent : undefined;
-  const name = "parent" in place ? place.name : place.prefix === "" ? "." : place.prefix;
-  const others = calls.watched.get(wd) ?? [];
-  const known = others.find((each) => each.tree === tree);
-  if (known !== undefined) {
-    known.pass = tree.pass;
-    if (known.parent === parent && known.name === name) return known;
-    // It was moved within the tree; the event of the move is still in the queue.
-    forget(calls, known, { keepsWatch: true });
-  }
-  const before = parent && findChild(parent, name);
-  if (before !== undefined) forget(calls, before);
-  const rootPath = "parent" in place ? undefined : place.path;
-  const directory: Directory = { tree, wd, parent, name, rootPath, children: undefined, pass: tree.pass };
-  calls.watched.set(wd, [...(calls.watched.get(wd) ?? []), directory]);
-  attach(directory);
-  return directory;
-}
-
-function giveUp(calls: Calls, tree: Tree, code: string): void {
-  tree.unwatched = code === "ENOSPC" ? NO_WATCHES : `inotify_add_watch failed: ${code}`;
-  if (code === "ENOSPC") tree.limit = calls.inotify.limit();
-  tree.dirty.setUnknown(tree.unwatched);
-  release(calls, [...tree.directories]);
-}
-
-/** Ends the watches of a directory and of everything that is known below it. */
-function forget(calls: Calls, directory: Directory, { keepsWatch = false } = {}): void {
-  for (const each of detach(directory)) endWatch(calls, each, keepsWatch && each === directory);
-}
-
-function release(calls: Calls, directories: readonly Directory[]): void {
-  for (const directory of directories) forget(calls, directory);
-}
-
-function endWatch({ inotify, watched }: Calls, directory: Directory, keepsWatch: boolean): void {
-  const { wd } = directory;
-  const others = (watched.get(wd) ?? []).filter((each) => each !== directory);
-  if (others.length > 0) watched.set(wd, others);
-  else {
-    watched.delete(wd);
-    if (!keepsWatch) inotify.remove(wd);
+  if (tree.unwatched === null) {
+    tree.unread.push(...roots.filter((root) => root !== undefined));
+    tree.dirty.setUnknown(UNREAD);
+  } else {
+    tree.dirty.setUnknown(tree.unwatched);
+    release(calls, [...tree.directories]);
   }
 }
 
@@ -319,7 +239,10 @@ function handleEvent(calls: Calls, directory: Directory, event: InotifyEvent): v
   // It was found when its parent was read, and everything since then is reported.
   if (watched !== undefined && watched === known) return;
   tree.dirty.addTree(child);
-  if (watched !== undefined) watchBelow(calls, watched);
+  if (watched === undefined) return;
+  const othersWait = isUnread(tree);
+  tree.unread.push(watched);
+  if (!othersWait) readSome(calls, tree, READ_AT_ONCE);
 }
 
 /** An event about the directory itself. */
@@ -335,13 +258,4 @@ function handleOwnEvent(calls: Calls, directory: Directory, mask: number): void 
   // For other directories, the parent reports this too.
   if (parent === undefined && (mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED)) !== 0)
     lose([tree], "the directory itself was moved or deleted");
-}
-
-function listDirectory(directory: Directory): Dirent<NonSharedBuffer>[] {
-  try {
-    return readdirSync(diskPathOf(directory), { withFileTypes: true, encoding: "buffer" });
-  } catch {
-    // Gone again, or closed to this user: the walk reports it.
-    return [];
-  }
 }

@@ -145,8 +145,10 @@ function next(waitMs: number): void {
       watches.checkMounts();
       watches.refresh();
     }
+    // Requests are answered between two parts.
+    const hasMore = !pace.isBurst && watches.readOn();
     report();
-    next(pace.waitMs);
+    next(hasMore ? 0 : pace.waitMs);
   }, waitMs);
 }
 next(CALM.waitMs);

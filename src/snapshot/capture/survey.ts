@@ -46,7 +46,7 @@ export interface Scan {
 }
 
 /** The exclude patterns of a cell, those of Lazarus itself included. */
-export function excludedPatterns({ settings }: MissionContext): string[] {
+export function excludedPatterns({ settings }: Pick<MissionContext, "settings">): string[] {
   return [OWN_NAMES, ...settings.exclude];
 }
 
@@ -94,9 +94,14 @@ export function scanCell(
 }
 
 /** What no watcher sees: rows whose stat proves nothing, and paths that could not be captured last time. */
-function withDoubtfulRows({ paths, trees }: DirtySet, rows: StatRows, mapped: ReadonlySet<number>): DirtySet {
+function withDoubtfulRows(
+  { paths, trees, withLinked = false }: DirtySet,
+  rows: StatRows,
+  mapped: ReadonlySet<number>,
+): DirtySet {
   const written = [...mapped].flatMap((inode) => rows.namesOf(inode));
-  return { paths: new Set([...paths, ...rows.racy(), ...rows.skipped, ...written]), trees };
+  const linked = withLinked ? rows.linked() : [];
+  return { paths: new Set([...paths, ...rows.racy(), ...rows.skipped, ...written, ...linked]), trees };
 }
 
 function directoriesWithin(rows: StatRows, directories: readonly string[]): DirtySet {

@@ -93,6 +93,11 @@ export class ChangedRows implements StatRows {
     return this.select(this.base.fifos(), ({ type }) => type === "fifo");
   }
 
+  linked(): string[] {
+    const hasOthers = ({ type, nlink, ino }: EntryRow) => type === "file" && nlink > this.namesOf(ino).length;
+    return this.select(this.base.linked(), hasOthers);
+  }
+
   directories(): string[] {
     return this.select(this.base.directories(), ({ type }) => type === "directory");
   }

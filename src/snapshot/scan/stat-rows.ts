@@ -33,6 +33,8 @@ export interface StatRows {
   /** The paths of racy rows. */
   racy(): string[];
   fifos(): string[];
+  /** The paths of files that have names outside the cell. */
+  linked(): string[];
   /** The paths of all directories. O(cell). */
   directories(): string[];
 }
@@ -48,6 +50,7 @@ export const NO_ROWS: StatRows = {
   groupSize: () => 0,
   racy: () => [],
   fifos: () => [],
+  linked: () => [],
   directories: () => [],
 };
 

@@ -93,6 +93,31 @@ it("changes only what differs, and describes the layers of the last save", () =>
   expect(store.stat("d/b")!.ctimeMs).toBe(Number.NaN);
 });
 
+it("knows the files that have names outside the cell", () => {
+  const named = (path: string, nlink: number, ino: number, entry: Partial<Entry> = {}) => ({
+    ...row(path, entry, ino),
+    nlink,
+  });
+  const rows = withTree();
+  rows.set("a", named("a", 2, 7));
+  rows.set("d/b", named("d/b", 2, 7));
+  rows.set("out", named("out", 2, 8));
+  rows.set("d/out", named("d/out", 3, 9));
+  rows.set("out-too", named("out-too", 3, 9));
+  rows.set("d/e", named("d/e", 5, 10, { type: "directory" }));
+  save(rows, "l1");
+  using store = open(false, "l1")!;
+  const linked = ["d/out", "out", "out-too"];
+  expect([rows.linked().sort(), store.linked().sort()]).toEqual([linked, linked]);
+  const changed = new ChangedRows(store);
+  changed.remove("d/b");
+  changed.set("out", named("out", 1, 8));
+  changed.set("d/e/third", named("d/e/third", 3, 9));
+  changed.set("a", named("a", 2, 7));
+  save(changed, "l1", "l2");
+  expect(open(false, "l1", "l2")!.linked()).toEqual(["a"]);
+});
+
 it("is discarded when it is damaged", () => {
   save(withTree(), "l1");
   const file = statStoreFile(directory);

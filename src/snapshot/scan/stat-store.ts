@@ -58,6 +58,7 @@ const SPEC: DatabaseSpec = {
      CREATE INDEX entries_fifo ON entries (type) WHERE type = 3;
      CREATE INDEX entries_group ON entries ("group") WHERE "group" IS NOT NULL;
      CREATE TABLE skipped (path TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;`,
+    "CREATE INDEX entries_linked ON entries (ino, nlink) WHERE type = 0 AND nlink > 1;",
   ],
   newer: "INTERNAL",
   foreign: "INTERNAL",
@@ -185,6 +186,13 @@ export class StatStore implements StatRows, Disposable {
 
   fifos(): string[] {
     return this.paths("WHERE type = 3");
+  }
+
+  linked(): string[] {
+    const files = "FROM entries WHERE type = 0 AND nlink > 1";
+    return this.paths(
+      `WHERE type = 0 AND nlink > 1 AND ino IN (SELECT ino ${files} GROUP BY ino HAVING count(*) < max(nlink))`,
+    );
   }
 
   directories(): string[] {
