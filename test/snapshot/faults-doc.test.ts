@@ -20,5 +20,10 @@ it("every fault of live points has a test of that name", () => {
   const rows = [...section.matchAll(/^\| .+ \| `(.+)` \| (.+) \|$/gm)];
   expect(rows.length).toBeGreaterThan(14);
   for (const [, file = "", name = ""] of rows)
-    expect(readFileSync(join(ROOT, file), "utf8"), `${file}: ${name}`).toContain(`("${name}`);
+    expect(readFileSync(join(ROOT, file), "utf8"), `${file}: ${name}`).toMatch(titleOf(name));
 });
+
+/** The formatter puts a title on a line of its own where it is long. */
+function titleOf(name: string): RegExp {
+  return new RegExp(`\\(\\s*"${RegExp.escape(name)}`);
+}
