@@ -123,7 +123,7 @@ export function requireProgram(
   const { PATH } = { ...(environment ?? context.environment), ...env };
   const directory = cwd ?? cellPaths(context.config, parseMissionId(mission)).worktree;
   const problem = findProgramProblem(command, PATH, directory);
-  if (problem !== undefined) throw commandNotFound(mission, problem);
+  if (problem !== undefined) throw commandNotFound(`the agent of ${mission}`, problem, { mission });
 }
 
 /** A session that the user names, before anything is created; claimSession checks again, under its lock. */

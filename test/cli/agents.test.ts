@@ -63,6 +63,12 @@ describe("lazarus claude", () => {
     });
     expect({ exit, stdout }).toEqual({ exit: 7, stdout: `mcp list --help --json in ${realpathSync(app)}\n` });
   });
+
+  it.each([["--help"], ["-p", "Write the book"]])("says that the agent is not installed: %s", (...words) => {
+    const { exit, stderr } = world.run(["claude", ...words], { cwd: app, env: { PATH: app } });
+    expect(exit).toBe(127);
+    expect(stderr).toContain('the command "claude" is not on PATH\n  try: check the name and PATH');
+  });
 });
 
 it("lazarus shell-init prints functions for the agents that are installed", () => {

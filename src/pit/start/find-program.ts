@@ -36,9 +36,14 @@ function isExecutable(file: string): boolean {
   }
 }
 
-export function commandNotFound(mission: string, problem: string): LazarusError {
-  return new LazarusError("COMMAND_NOT_FOUND", `cannot start the agent of ${mission}: ${problem}`, {
+/** `what` is being started. */
+export function commandNotFound(
+  what: string,
+  problem: string,
+  details?: Readonly<Record<string, unknown>>,
+): LazarusError {
+  return new LazarusError("COMMAND_NOT_FOUND", `cannot start ${what}: ${problem}`, {
     hint: "check the name and PATH, or give the whole path of the program",
-    details: { mission },
+    details,
   });
 }

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { allAdapters } from "../../../agents/adapters.ts";
+import { commandNotFound, findProgramProblem } from "../../../pit/start/find-program.ts";
 import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
 import { type AnyCommand, defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -44,6 +45,8 @@ export function createAgentCommand(name: string): AnyCommand {
 /** A command without a conversation. */
 async function passOn({ surroundings }: CliContext, words: readonly string[]): Promise<number> {
   const [program = "", ...args] = words;
+  const problem = findProgramProblem(words, surroundings.env.PATH, surroundings.cwd);
+  if (problem !== undefined) throw commandNotFound(program, problem);
   const child = spawn(program, args, { stdio: "inherit", cwd: surroundings.cwd, env: surroundings.env });
   return await new Promise((resolve, reject) => {
     child.once("error", (error) => reject(asLazarusError(error, `starting ${program}`)));
