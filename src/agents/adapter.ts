@@ -143,6 +143,8 @@ export interface HookSetup {
   /** Options to put before all other arguments: after an option with many values, they would be taken as its values. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Variables for hooks that are installed, where none are passed. */
+  readonly installedEnv?: Readonly<Record<string, string>>;
   /** Files to write (0600) below `directory` before the start; a name may contain directories (0700). */
   readonly files: readonly { readonly name: string; readonly text: string }[];
 }

@@ -12,6 +12,7 @@ import type {
   ToolCall,
 } from "./adapter.ts";
 import { classifyMessage } from "./failure-patterns.ts";
+import { type CallCommands, installedCalls, silentInRun } from "./tool-reports.ts";
 import { asText, oneLine, toolCall } from "./transcript.ts";
 
 export interface HookDialect {
@@ -23,15 +24,15 @@ export interface HookDialect {
   readonly extra?: JsonObject;
 }
 
-/** The value of `hooks` for one run. `ended` is the command after a tool call, where it is another one. */
+/** The value of `hooks`. `calls` are the commands before and after a tool call. */
 export function hooksOf(
   command: readonly string[],
   { events, timeout, extra }: HookDialect,
-  ended: readonly string[] = command,
+  calls: CallCommands,
 ): JsonObject {
   return Object.fromEntries(
     Object.entries(events).map(([event, { matcher }]) => {
-      const line = hookLine(event, command, ended);
+      const line = hookLine(event, command, calls);
       const hook = { ...extra, type: "command", command: line, timeout };
       return [event, [{ ...(matcher !== undefined && { matcher }), hooks: [hook] }]];
     }),
@@ -39,8 +40,10 @@ export function hooksOf(
 }
 
 /** The shell line of an event's hook. */
-export function hookLine(event: string, command: readonly string[], ended: readonly string[]): string {
-  return (CLAUDE_MEANINGS[event] === "tool-end" ? ended : command).map(shellWord).join(" ");
+export function hookLine(event: string, command: readonly string[], calls: CallCommands): string {
+  const { [event]: meaning = GEMINI_MEANINGS[event] } = CLAUDE_MEANINGS;
+  const own = { "tool-start": calls.started, "tool-end": calls.ended } as Record<string, readonly string[]>;
+  return (own[meaning ?? ""] ?? command).map(shellWord).join(" ");
 }
 
 /** For one run: our own settings file, named by a variable that the user has not set. */
@@ -73,7 +76,9 @@ export function hooksInSettings(
       const before = parseSettings(text ?? "{}", path);
       const { settings } = withoutOurs(before, name);
       const hooks = { ...settings.hooks };
-      for (const [event, ours] of Object.entries(hooksOf(command, dialect)))
+      for (const [event, ours] of Object.entries(
+        hooksOf(silentInRun(command), dialect, installedCalls(command)),
+      ))
         hooks[event] = [...listOf(hooks[event]), ...listOf(ours)];
       const after = { ...settings, hooks };
       return text !== null && JSON.stringify(after) === JSON.stringify(before) ? text : format(after, text);
@@ -151,6 +156,16 @@ export const CLAUDE_MEANINGS: Readonly<Record<string, Meaning>> = {
   Stop: "turn-end",
   StopFailure: "failure",
   PreCompact: "compaction",
+  SessionEnd: "session-end",
+};
+
+/** Gemini's. */
+export const GEMINI_MEANINGS: Readonly<Record<string, Meaning>> = {
+  SessionStart: "session",
+  BeforeAgent: "prompt",
+  BeforeTool: "tool-start",
+  AfterTool: "tool-end",
+  AfterAgent: "turn-end",
   SessionEnd: "session-end",
 };
 

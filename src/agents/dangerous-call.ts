@@ -12,6 +12,24 @@ const DANGEROUS = [
   /\b(?:sed|perl)\s+(?:\S+\s+)*?-[a-zA-Z]*i/,
 ];
 
+/**
+ * Patterns of a shell's `case` that match everything that DANGEROUS can match, in a JSON text, and more: a script that finds one
+ * lets `isDangerous` decide. A letter may precede a word: a line break is written as \\n.
+ */
+export const DANGEROUS_TEXT = [
+  ...[
+    "*rm[!a-z]*",
+    "*git*reset*",
+    "*git*clean*",
+    "*git*checkout*",
+    "*git*restore*",
+    "*git*switch*",
+    "*git*stash*",
+  ],
+  ...["*git*rebase*", "*-delete*", "*-exec*", "*shred*", "*truncate*", "*mkfs*", "*wipefs*", "*of=*"],
+  ...["*sed[!a-z]*", "*perl[!a-z]*"],
+];
+
 /** Whether a hook announces such a call. */
 export function isDangerous(event: HookEvent): boolean {
   if (event.kind !== "tool-start") return false;

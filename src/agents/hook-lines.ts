@@ -5,9 +5,11 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { appendLine } from "../platform/durable.ts";
-import { isJsonObject } from "../platform/json-file.ts";
+import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { HookEvent, PatternClass, ToolCall } from "./adapter.ts";
+import { findAdapter } from "./adapters.ts";
+import { eventName } from "./plain-events.ts";
 import { hooksFile } from "./session.ts";
 
 /** An event, when it was reported and by which life. */
@@ -43,8 +45,8 @@ export function readHookLines(directory: string, epoch: number): HookLine[] {
   const text = `${readTail(olderFile(directory))}\n${readTail(hooksFile(directory))}`;
   return text
     .split("\n")
-    .map(parseLine)
-    .filter((line): line is HookLine => line?.epoch === epoch);
+    .flatMap(parseLine)
+    .filter((line) => line.epoch === epoch);
 }
 
 /** Whether a life has reported anything. Reads only the ends of the files: the lines of the newest life are there. */
@@ -52,7 +54,7 @@ export function hasReported(directory: string, epoch: number): boolean {
   return [hooksFile(directory), olderFile(directory)].some((file) =>
     readTail(file, ENOUGH_BYTES)
       .split("\n")
-      .some((text) => parseLine(text)?.epoch === epoch),
+      .some((text) => parseLine(text).some((line) => line.epoch === epoch)),
   );
 }
 
@@ -76,8 +78,8 @@ export function checkHookLines(
   if (bytes === seenBytes) return { bytes, isUrgent: false };
   // A smaller file replaced the one that was full.
   const added = bytes > seenBytes ? bytes - seenBytes : bytes;
-  const lines = readTail(file, added).split("\n").map(parseLine);
-  return { bytes, isUrgent: lines.some((line) => line !== undefined && isUrgent(line)) };
+  const lines = readTail(file, added).split("\n").flatMap(parseLine);
+  return { bytes, isUrgent: lines.some(isUrgent) };
 }
 
 /** The session that a life named last; parses only the lines that name one. */
@@ -88,7 +90,7 @@ export function readHookSession(directory: string, epoch: number): string | null
       at = text.lastIndexOf('"kind":"session"', at - 1);
       if (at < 0) break;
       const end = text.indexOf("\n", at);
-      const line = parseLine(text.slice(text.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end));
+      const [line] = parseLine(text.slice(text.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end));
       if (line?.kind === "session" && line.epoch === epoch && typeof line.session === "string")
         return line.session;
     }
@@ -129,18 +131,31 @@ const KINDS: ReadonlySet<unknown> = new Set<HookEvent["kind"]>([
   "session-end",
 ]);
 
-function parseLine(text: string): HookLine | undefined {
-  if (text === "") return undefined;
+/** Empty for a damaged line. */
+function parseLine(text: string): readonly HookLine[] {
+  if (text === "") return [];
   let line: unknown;
   try {
     line = JSON.parse(text);
   } catch {
-    return undefined;
+    return [];
   }
-  if (!isJsonObject(line) || !KINDS.has(line.kind)) return undefined;
-  if (typeof line.at_ms !== "number" || typeof line.epoch !== "number") return undefined;
-  if ((line.kind === "tool-start" || line.kind === "tool-end") && !isJsonObject(line.call)) return undefined;
-  return line as unknown as HookLine;
+  if (!isJsonObject(line) || typeof line.at_ms !== "number" || typeof line.epoch !== "number") return [];
+  if (line.agent !== undefined) return parsePassed(line, { at_ms: line.at_ms, epoch: line.epoch });
+  if (!KINDS.has(line.kind)) return [];
+  if ((line.kind === "tool-start" || line.kind === "tool-end") && !isJsonObject(line.call)) return [];
+  return [line as unknown as HookLine];
+}
+
+/** A line of the script of tool-reports.ts: what the CLI passed, which its adapter parses. */
+function parsePassed(
+  { agent, event, input }: JsonObject,
+  common: Pick<HookLine, "at_ms" | "epoch">,
+): HookLine[] {
+  const adapter = typeof agent === "string" ? findAdapter(agent) : undefined;
+  if (adapter === undefined || !isJsonObject(input)) return [];
+  const name = typeof event === "string" && event !== "" ? event : eventName(input);
+  return adapter.hooks.parse(name, input).map((parsed) => ({ ...common, ...parsed }));
 }
 
 /** What the hooks of one life say about it. */

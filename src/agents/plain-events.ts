@@ -1,8 +1,14 @@
 // Hook events in Lazarus's own format, as JSON: `{"kind":"tool-start","call":{"tool":"bash","command":"make"}}`. This is what
 // our plugins for OpenCode and Pi report, and what an agent that a user declared reports. Pure; hostile input.
-import { isJsonObject } from "../platform/json-file.ts";
+import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { type HookEvent, PATTERN_CLASSES, type PatternClass, type ToolCall } from "./adapter.ts";
 import { oneLine } from "./transcript.ts";
+
+/** Claude, Codex, Gemini and Qwen name the event `hook_event_name`, Codex's notify `type`, Cline `hookName`. */
+export function eventName({ hook_event_name: common, type, hookName }: JsonObject): string {
+  for (const each of [common, type, hookName]) if (typeof each === "string") return each;
+  return "";
+}
 
 /** The events in one input; none when it is not valid. `event` is the kind when the input has none. */
 export function parsePlainEvent(

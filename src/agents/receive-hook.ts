@@ -1,15 +1,16 @@
 // One call of `lazarus hook`: what the agent's CLI passed becomes hook lines of the mission's current life. On the hot
 // path: an agent waits for it before and after every tool call. An earlier life is ignored (INV-4).
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { agentDirectory, readEpoch } from "../cell/fence.ts";
-import { makeDirectory } from "../platform/durable.ts";
+import { makeDirectory, replaceFile } from "../platform/durable.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Adapter, HookEvent } from "./adapter.ts";
 import { appendHookLine } from "./hook-lines.ts";
-import { parsePlainEvent } from "./plain-events.ts";
+import { eventName, parsePlainEvent } from "./plain-events.ts";
+import { reportedSession } from "./tool-reports.ts";
 
 /** What a hook is called with. */
 export interface HookCall {
@@ -48,7 +49,21 @@ export function receiveHook(
   if (events.length > 0 && !existsSync(directory)) makeDirectory(machine.disk, directory);
   for (const each of events)
     appendHookLine(machine, directory, { at_ms: machine.clock.nowMs(), epoch, ...each });
+  const session = events.findLast((each) => each.kind === "session");
+  if (session !== undefined && epoch !== 0) noteSession(machine, config, directory, epoch, session.session);
   return { events, stdout: name === "SessionStart" ? takeNote(machine, directory) : "" };
+}
+
+/** For the script that reports tool calls, if this run has one. */
+function noteSession(
+  { disk }: Machine,
+  { heartbeat_interval_seconds: seconds }: Config,
+  directory: string,
+  epoch: number,
+  session: string,
+): void {
+  const { path, text } = reportedSession(directory, epoch, seconds, session);
+  if (existsSync(dirname(path))) replaceFile(disk, path, text);
 }
 
 /** Renamed first: a note that is delivered twice would tell the model to check everything again. */
@@ -65,10 +80,4 @@ function parseInput(text: string): JsonObject {
   if (text.trim() === "") return {};
   const value: unknown = JSON.parse(text);
   return isJsonObject(value) ? value : {};
-}
-
-/** Claude, Codex, Gemini and Qwen name the event `hook_event_name`, Codex's notify `type`, Cline `hookName`. */
-function eventName({ hook_event_name: common, type, hookName }: JsonObject): string {
-  for (const each of [common, type, hookName]) if (typeof each === "string") return each;
-  return "";
 }

@@ -9,7 +9,7 @@ import { hooksFile } from "./session.ts";
 /**
  * The part that all plugins share: `report(event)`, with an event of plain-events.ts, and `ended(call)` after a tool call. In a
  * run, `directory` is where the setup's files are, and the end of a call with an id costs no process: the line is appended here,
- * as tool-ended.ts does it.
+ * as the script of tool-reports.ts does it.
  */
 export function reporterSource(command: readonly string[], directory: string | null): string {
   const lines = directory === null ? null : hooksFile(dirname(directory));

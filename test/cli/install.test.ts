@@ -31,7 +31,12 @@ describe("install claude", () => {
     const { hooks, model } = JSON.parse(read());
     expect(model).toBe("opus");
     expect(hooks.Stop[0].hooks[0].command).toBe("say done");
-    expect(hooks.PreToolUse[0].hooks[0].command).toBe("lazarus hook claude --installed");
+    expect(hooks.PreToolUse[0].hooks[0].command).toMatch(
+      /^\/bin\/sh -c '.*' sh 5 lazarus hook claude --installed$/,
+    );
+    expect(hooks.SessionStart[0].hooks[0].command).toMatch(
+      /^\/bin\/sh -c '.*' sh lazarus hook claude --installed$/,
+    );
     expect(statSync(file).mode & 0o777).toBe(0o640);
     const installed = read();
     expect((await world.call(["install", "claude"])).stdout).toBe(`${file} is up to date\n`);

@@ -23,7 +23,7 @@ import {
 } from "../claude-style-hooks.ts";
 import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
-import { toolEnded } from "../tool-ended.ts";
+import { toolReports } from "../tool-reports.ts";
 import { claudeTranscript } from "./claude-transcript.ts";
 
 const OPTIONS: Grammar = {
@@ -243,13 +243,16 @@ export const claude: Adapter = {
   placeholder: "Tool call interrupted: its outcome is unknown",
   hooks: {
     perRun: (command, directory) => {
-      const ended = toolEnded(command, directory, "tool_use_id");
-      const hooks = hooksOf(command, DIALECT, ended.command);
+      const calls = toolReports("claude", command, directory, {
+        session: "session_id",
+        ended: { lastId: "tool_use_id" },
+      });
+      const hooks = hooksOf(command, DIALECT, calls);
       return {
         args: ["--plugin-dir", join(directory, "claude")],
         env: {},
         files: [
-          ended.file,
+          calls.file,
           {
             name: "claude/.claude-plugin/plugin.json",
             text: JSON.stringify({

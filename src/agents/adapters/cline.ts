@@ -26,6 +26,7 @@ import {
 } from "../arguments.ts";
 import { NETWORK } from "../failure-patterns.ts";
 import { ownFile } from "../own-file.ts";
+import { forInstalledHooks, installedCalls, toolReports } from "../tool-reports.ts";
 import {
   asArray,
   asObject,
@@ -239,11 +240,22 @@ export const cline: Adapter = {
   exitZeroMeansFinished: true,
   placeholder: null,
   hooks: {
-    perRun: null,
+    perRun: (command, directory) =>
+      forInstalledHooks(
+        toolReports("cline", command, directory, {
+          session: "rootSessionId",
+          ended: { id: '"tool_result":{"id":"' },
+        }),
+      ),
     parse: parseHook,
     install: (place, command) =>
       ["TaskStart", "PreToolUse", "PostToolUse", "TaskComplete"].map((event) => {
-        const line = [...command, event].map(shellWord).join(" ");
+        const { started, ended } = installedCalls(command);
+        const commands: Readonly<Record<string, readonly string[]>> = {
+          PreToolUse: started,
+          PostToolUse: ended,
+        };
+        const line = [...(commands[event] ?? command), event].map(shellWord).join(" ");
         const text = `#!/bin/sh\n# Written by Lazarus: reports ${event} to it.\n${line} || true\n`;
         return ownFile(join(place.home, ".cline", "hooks", event), text, 0o700);
       }),

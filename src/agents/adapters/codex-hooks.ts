@@ -3,6 +3,7 @@
 // and nothing is stored. A version that computes the hash differently does not run them; then only the transcript is left.
 import { sha256Hex } from "../../platform/sha256.ts";
 import { type HookDialect, hookLine } from "../claude-style-hooks.ts";
+import type { CallCommands } from "../tool-reports.ts";
 
 export const DIALECT: HookDialect = {
   timeout: 10,
@@ -19,10 +20,10 @@ export const DIALECT: HookDialect = {
 /** Where Codex says that hooks given by `-c` come from. */
 const SOURCE = "/<session-flags>/config.toml";
 
-/** `ended` is the command after a tool call. */
-export function trustedHooks(command: readonly string[], ended: readonly string[]): readonly string[] {
+/** `calls` are the commands before and after a tool call. */
+export function trustedHooks(command: readonly string[], calls: CallCommands): readonly string[] {
   const { timeout } = DIALECT;
-  const lines = Object.keys(DIALECT.events).map((event) => [event, hookLine(event, command, ended)] as const);
+  const lines = Object.keys(DIALECT.events).map((event) => [event, hookLine(event, command, calls)] as const);
   const trusted = lines.map(([event, line]) => {
     const name = event.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
     // Codex hashes the definition as JSON with sorted keys.

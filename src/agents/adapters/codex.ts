@@ -15,7 +15,7 @@ import {
 } from "../arguments.ts";
 import { CLAUDE_MEANINGS, hookParser, hooksInSettings } from "../claude-style-hooks.ts";
 import { NETWORK } from "../failure-patterns.ts";
-import { toolEnded } from "../tool-ended.ts";
+import { toolReports } from "../tool-reports.ts";
 import { DIALECT, trustedHooks } from "./codex-hooks.ts";
 import { codexTranscript } from "./codex-transcript.ts";
 
@@ -227,8 +227,11 @@ export const codex: Adapter = {
   placeholder: "aborted",
   hooks: {
     perRun: (command, directory) => {
-      const ended = toolEnded(command, directory, "tool_use_id");
-      return { args: trustedHooks(command, ended.command), env: {}, files: [ended.file] };
+      const calls = toolReports("codex", command, directory, {
+        session: "session_id",
+        ended: { lastId: "tool_use_id" },
+      });
+      return { args: trustedHooks(command, calls), env: {}, files: [calls.file] };
     },
     parse: hookParser({ ...CLAUDE_MEANINGS, "agent-turn-complete": "turn-end" }, PATTERNS),
     install: (place, command) => [

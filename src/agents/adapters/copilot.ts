@@ -26,6 +26,7 @@ import {
 } from "../arguments.ts";
 import { NETWORK } from "../failure-patterns.ts";
 import { ownFile } from "../own-file.ts";
+import { type CallCommands, installedCalls, silentInRun, toolReports } from "../tool-reports.ts";
 import { asArray, asObject, asText, jsonLinesReader, type Step, timeMs, toolCall } from "../transcript.ts";
 
 const OPTIONS: Grammar = {
@@ -159,10 +160,15 @@ const EVENTS = [
   ...["preCompact", "sessionEnd"],
 ];
 
-function hooksJson(command: readonly string[]): string {
+function hooksJson(command: readonly string[], { started, ended }: CallCommands): string {
+  const commands: Readonly<Record<string, readonly string[]>> = {
+    preToolUse: started,
+    postToolUse: ended,
+    postToolUseFailure: ended,
+  };
   const hook = (event: string) => ({
     type: "command",
-    bash: [...command, event].map(shellWord).join(" "),
+    bash: [...(commands[event] ?? command), event].map(shellWord).join(" "),
     timeoutSec: 10,
   });
   const hooks = Object.fromEntries(EVENTS.map((event) => [event, [hook(event)]]));
@@ -226,22 +232,29 @@ export const copilot: Adapter = {
   exitZeroMeansFinished: true,
   placeholder: null,
   hooks: {
-    perRun: (command, directory) => ({
-      args: ["--plugin-dir", join(directory, "copilot")],
-      env: {},
-      files: [
-        {
-          name: "copilot/plugin.json",
-          text: JSON.stringify({ name: "lazarus-hooks", version: "1.0.0", hooks: "hooks.json" }),
-        },
-        { name: "copilot/hooks.json", text: hooksJson(command) },
-      ],
-    }),
+    perRun: (command, directory) => {
+      const calls = toolReports("copilot", command, directory, {
+        session: "sessionId",
+        ended: { output: "toolResult" },
+      });
+      return {
+        args: ["--plugin-dir", join(directory, "copilot")],
+        env: {},
+        files: [
+          calls.file,
+          {
+            name: "copilot/plugin.json",
+            text: JSON.stringify({ name: "lazarus-hooks", version: "1.0.0", hooks: "hooks.json" }),
+          },
+          { name: "copilot/hooks.json", text: hooksJson(command, calls) },
+        ],
+      };
+    },
     parse: parseHook,
     install: (place, command) => [
       ownFile(
         join(place.env.COPILOT_HOME || join(place.home, ".copilot"), "hooks", "lazarus.json"),
-        hooksJson(command),
+        hooksJson(silentInRun(command), installedCalls(command)),
       ),
     ],
   },

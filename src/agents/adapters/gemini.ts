@@ -6,14 +6,15 @@ import type { JsonObject } from "../../platform/json-file.ts";
 import type { Adapter, FailurePatterns, Place, SessionFile, SessionReader } from "../adapter.ts";
 import { isUuid } from "../arguments.ts";
 import {
+  GEMINI_MEANINGS,
   type HookDialect,
   hookParser,
   hooksInSettings,
   hooksOf,
-  NO_HOOKS,
   settingsFileSetup,
 } from "../claude-style-hooks.ts";
 import { NODE_NETWORK } from "../failure-patterns.ts";
+import { forInstalledHooks, toolReports } from "../tool-reports.ts";
 import {
   asArray,
   asObject,
@@ -205,21 +206,17 @@ export const gemini: Adapter = {
   hooks: {
     // System-wide settings, which the user's own override. Gemini skips the file, with a warning, unless only root
     // can write to it and to every directory above: other users run `lazarus install gemini`.
-    perRun: (command, directory, env) =>
-      !directory.startsWith("/root/") || env[SYSTEM_SETTINGS]
-        ? NO_HOOKS
-        : settingsFileSetup("gemini", SYSTEM_SETTINGS, directory, hooksOf(command, DIALECT)),
-    parse: hookParser(
-      {
-        SessionStart: "session",
-        BeforeAgent: "prompt",
-        BeforeTool: "tool-start",
-        AfterTool: "tool-end",
-        AfterAgent: "turn-end",
-        SessionEnd: "session-end",
-      },
-      PATTERNS,
-    ),
+    perRun: (command, directory, env) => {
+      const calls = toolReports("gemini", command, directory, {
+        session: "session_id",
+        ended: { output: "tool_response" },
+      });
+      if (!directory.startsWith("/root/") || env[SYSTEM_SETTINGS]) return forInstalledHooks(calls);
+      const hooks = hooksOf(command, DIALECT, calls);
+      const setup = settingsFileSetup("gemini", SYSTEM_SETTINGS, directory, hooks);
+      return { ...setup, files: [calls.file, ...setup.files] };
+    },
+    parse: hookParser(GEMINI_MEANINGS, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "settings.json"), "gemini", command, DIALECT),
     ],

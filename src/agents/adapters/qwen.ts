@@ -16,7 +16,7 @@ import {
 } from "../claude-style-hooks.ts";
 import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
-import { toolEnded } from "../tool-ended.ts";
+import { toolReports } from "../tool-reports.ts";
 import {
   asArray,
   asObject,
@@ -180,10 +180,13 @@ export const qwen: Adapter = {
     // System-wide settings, which the user's own override.
     perRun: (command, directory, env) => {
       if (env[SYSTEM_SETTINGS]) return NO_HOOKS;
-      const ended = toolEnded(command, directory, "tool_call_id");
-      const hooks = hooksOf(command, DIALECT, ended.command);
+      const calls = toolReports("qwen", command, directory, {
+        session: "session_id",
+        ended: { lastId: "tool_call_id" },
+      });
+      const hooks = hooksOf(command, DIALECT, calls);
       const setup = settingsFileSetup("qwen", SYSTEM_SETTINGS, directory, hooks);
-      return { ...setup, files: [ended.file, ...setup.files] };
+      return { ...setup, files: [calls.file, ...setup.files] };
     },
     parse: hookParser(CLAUDE_MEANINGS, PATTERNS),
     install: (place, command) => [

@@ -260,7 +260,11 @@ function withHooks(
   }
   // Hooks that the user has installed as well stay silent, if this run passes any.
   const isPassed = setup.args.length > 0 || Object.keys(setup.env).length > 0;
-  const env = { ...added, ...setup.env, ...(isPassed && { LAZARUS_HOOKS: "run" }) };
+  const env = {
+    ...added,
+    ...setup.env,
+    ...(isPassed ? { LAZARUS_HOOKS: "run" } : setup.installedEnv),
+  };
   return {
     command: commandWith(agent, setup.args, args),
     env,

@@ -147,7 +147,7 @@ describe.each(Object.keys(PROFILES))("fake %s", (name) => {
       env: {},
       files: [],
     };
-    if (perRun.args.length + perRun.files.length === 0)
+    if (perRun.args.length + Object.keys(perRun.env).length === 0)
       for (const { path, mode, apply } of adapter.hooks.install(place(), command)) {
         mkdirSync(join(path, ".."), { recursive: true });
         writeFileSync(path, apply(null), { mode: mode ?? 0o600 });

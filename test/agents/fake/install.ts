@@ -26,7 +26,7 @@ export function installHooks(name: string, home: string, program: readonly strin
   const { hooks } = findAdapter(name)!;
   const command = [...program, "hook", name, "--installed"];
   const perRun = hooks.perRun?.(command, join(home, "hooks"), {});
-  if (perRun !== undefined && perRun.args.length + perRun.files.length > 0) return;
+  if (perRun !== undefined && perRun.args.length + Object.keys(perRun.env).length > 0) return;
   for (const { path, mode, apply } of hooks.install({ cwd: home, home, env: {} }, command)) {
     mkdirSync(dirname(path), { recursive: true });
     const before = existsSync(path) ? readFileSync(path, "utf8") : null;
