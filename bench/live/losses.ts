@@ -37,7 +37,7 @@ export function randomKills(kills: number, note: (line: string) => void): Trial 
   };
 }
 
-/** Audits every few seconds during all kinds of changes. The last one is proven by a change that only an audit can see. */
+/** Audits every few seconds during all kinds of changes. A change that only an audit can see proves that the last one took place. */
 export function missedChanges(stage: Stage, files: number): Trial {
   const name = "changes that the watch missed (lazarus_watch_missed_total)";
   return {

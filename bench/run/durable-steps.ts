@@ -20,7 +20,7 @@ interface Figures {
 }
 
 export async function measureSteps(fresh: (name: string) => string): Promise<Score[]> {
-  // A shorter conversation first, for the compiler.
+  // A shorter conversation first, to warm up the JIT compiler.
   await measureRound(fresh, STEPS / 8);
   const rounds: Figures[] = [];
   for (let round = 0; round < ROUNDS; round += 1) rounds.push(await measureRound(fresh, STEPS));

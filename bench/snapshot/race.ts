@@ -20,7 +20,7 @@ export interface Race {
   readonly rounds: number;
   /** Rounds that are not counted. */
   readonly warmUps: number;
-  /** Takes one line with the median CPU time of everyone (Linux only). */
+  /** Called with one line: the median CPU time of each program (Linux only). */
   readonly onCpu?: (line: string) => void;
 }
 

@@ -5,7 +5,7 @@ import { PATTERN_CLASSES } from "./adapter.ts";
 export const NETWORK =
   "(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_\\w+|fetch failed" +
   "|socket hang up|connection (?:error|refused|reset|closed)|unable to connect|request timed out|dns error)";
-/** An uncaught exception of a program in JavaScript, and the details that Node prints below it. */
+/** An uncaught exception of a JavaScript program, and the details that Node prints below it. */
 export const NODE_NETWORK = [`^\\s*(?:\\[cause\\]: )?\\w*Error: .*${NETWORK}`, `^\\s*code: '${NETWORK}'`];
 
 /** The class of a short message that a hook reported; undefined when no pattern matches. */

@@ -69,7 +69,7 @@ async function postWebhook(
       redirect: "manual",
     });
     await response.body?.cancel();
-    return response.ok ? undefined : `the webhook answered ${response.status}`;
+    return response.ok ? undefined : `the webhook responded with ${response.status}`;
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
     const code = cause !== undefined && "code" in cause ? ` (${String(cause.code)})` : "";

@@ -1,4 +1,4 @@
-// Spec "Config": defaults, lookup, LAZARUS_HOME, and a broken file as a clear error.
+// docs/cells.md, "Configuration": defaults, lookup, LAZARUS_HOME, and a broken file as a clear error.
 import {
   chmodSync,
   chownSync,

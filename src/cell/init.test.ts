@@ -1,4 +1,4 @@
-// Spec "Layout". Creating a cell never overwrites, never fails halfway without an error, and can always be repeated.
+// docs/cells.md, "Layout". Creating a cell never overwrites, never fails halfway without an error, and can always be repeated.
 import {
   existsSync,
   mkdirSync,
@@ -131,12 +131,12 @@ describe("an existing cell", () => {
 
   it("is swept of temporary files in Lazarus's directories, but not in the agent's", () => {
     initCell(machine, config, MISSION);
-    const litter = ".heartbeat.json.4194304.0.tmp";
-    writeFileSync(join(root, "state", litter), "");
-    writeFileSync(join(root, "worktree", litter), "perhaps work");
+    const temporary = ".heartbeat.json.4194304.0.tmp";
+    writeFileSync(join(root, "state", temporary), "");
+    writeFileSync(join(root, "worktree", temporary), "perhaps work");
     initCell(machine, config, MISSION);
-    expect(existsSync(join(root, "state", litter))).toBe(false);
-    expect(read(`worktree/${litter}`)).toBe("perhaps work");
+    expect(existsSync(join(root, "state", temporary))).toBe(false);
+    expect(read(`worktree/${temporary}`)).toBe("perhaps work");
   });
 
   it("is refused when it contains a file where a directory is required, and the file stays", () => {

@@ -1,4 +1,4 @@
-// Spec "Job heartbeats".
+// docs/cells.md, "Job heartbeats".
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -71,16 +71,19 @@ describe("a job heartbeat", () => {
 });
 
 describe("a job is stale", () => {
-  const pulse = (age: number, interval: number) => ({ timestamp: NOW - age, interval_seconds: interval });
+  const heartbeatOf = (age: number, interval: number) => ({
+    timestamp: NOW - age,
+    interval_seconds: interval,
+  });
 
   it("when its age exceeds twice its own declared interval, and not before", () => {
-    expect(classifyJob("j", pulse(120, 60), NOW).status).toBe("fresh");
-    expect(classifyJob("j", pulse(120.5, 60), NOW)).toMatchObject({
+    expect(classifyJob("j", heartbeatOf(120, 60), NOW).status).toBe("fresh");
+    expect(classifyJob("j", heartbeatOf(120.5, 60), NOW)).toMatchObject({
       status: "stale",
       age_seconds: 120,
       reason: "no heartbeat for 120 s, more than twice its interval of 60 s",
     });
-    expect(classifyJob("j", pulse(120.5, 3600), NOW).status).toBe("fresh");
+    expect(classifyJob("j", heartbeatOf(120.5, 3600), NOW).status).toBe("fresh");
   });
 
   it("exactly then, for every age and interval", () => {
@@ -94,7 +97,7 @@ describe("a job is stale", () => {
   });
 
   it("not when its heartbeat is in the future", () => {
-    expect(classifyJob("j", pulse(-500, 60), NOW)).toMatchObject({ status: "fresh", age_seconds: 0 });
+    expect(classifyJob("j", heartbeatOf(-500, 60), NOW)).toMatchObject({ status: "fresh", age_seconds: 0 });
   });
 
   it.each([

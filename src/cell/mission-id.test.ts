@@ -1,4 +1,4 @@
-// Spec "Mission ids": which ids are valid, and that none leads out of the missions root.
+// docs/cells.md, "Mission ids": which ids are valid, and that none leads out of the missions root.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";

@@ -44,7 +44,7 @@ export async function lockMission(
 }
 
 /** For start, revive, restore and undo: waits until no stop is under way. */
-export async function lockSettledMission(
+export async function lockMissionAfterStop(
   machine: Machine,
   config: Config,
   mission: MissionId,

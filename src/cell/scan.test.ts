@@ -1,4 +1,4 @@
-// Spec "Scan": what is scanned, in which order, what the report contains, and that one bad cell never stops the rest.
+// docs/cells.md, "Scan": what is scanned, in which order, what the report contains, and that one bad cell never stops the rest.
 import { execFileSync } from "node:child_process";
 import fs, {
   mkdirSync,

@@ -76,7 +76,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
     commands: {
       init: ["create the cell of a mission", () => import("./commands/cells/init.ts")],
       protect: [
-        "save a directory in place as a mission's worktree",
+        "protect an existing directory with checkpoints",
         () => import("./commands/cells/protect.ts"),
       ],
       heartbeat: ["record that a mission is alive", async () => heartbeat],

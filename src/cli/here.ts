@@ -28,7 +28,7 @@ export function missionHere(context: CliContext): MissionId {
       },
     );
   throw new LazarusError("MISSION_UNKNOWN", `${cwd} belongs to no mission`, {
-    hint: "lazarus protect . saves this directory as one; lazarus status lists all missions",
+    hint: "lazarus protect . makes it one; lazarus status lists all missions",
   });
 }
 

@@ -11,7 +11,7 @@ Lazarus reads the first of these files that exists: \`--config FILE\`, \`LAZARUS
 \`$XDG_CONFIG_HOME/lazarus/config.json\` (\`~/.config\` by default), \`/etc/lazarus/config.json\`. A file that is
 named explicitly must exist. \`./lazarus.json\` is ignored, with a warning, if it or its directory belongs to another user or
 can be written by others, if it is in a cell, or if an agent works in that directory: \`lazarus config trust\` accepts it with
-its present content. The file is a JSON object; a key such as \`pit.revive\` means \`{"pit": {"revive": …}}\`.
+its current content. The file is a JSON object; a key such as \`pit.revive\` means \`{"pit": {"revive": …}}\`.
 
 \`<data>\` is \`/var/lib/lazarus\` for root and \`$XDG_DATA_HOME/lazarus\` (\`~/.local/share/lazarus\`) for other users.
 \`LAZARUS_HOME=DIR\` moves \`<data>\` and the cells below one directory, reads \`DIR/config.json\` instead of the user's and

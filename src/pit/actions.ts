@@ -77,7 +77,7 @@ export async function reviveMission(
 ): Promise<ReviveResult> {
   const { machine, config } = context;
   requireRecord(context, mission);
-  using lock = await context.lockSettledMission(mission, `revival of ${mission}`);
+  using lock = await context.lockMissionAfterStop(mission, `revival of ${mission}`);
   const record = requireRecord(context, mission);
   const isStuck = findStoppedKeeper(machine.processes, config, mission) !== undefined;
   if (isKeeperAlive(machine.processes, config, mission) && !isStuck) {

@@ -6,7 +6,7 @@ import type { Adapter } from "../agents/adapter.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
-import { lockMission, lockSettledMission } from "../cell/mission-lock.ts";
+import { lockMission, lockMissionAfterStop } from "../cell/mission-lock.ts";
 import { type MissionStatus, noteMissionStatus } from "../cell/mission-status.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
@@ -61,7 +61,7 @@ export interface PitContext extends Disposable {
   /** Held while a record is written; see src/cell/mission-lock.ts. */
   lockMission(mission: MissionId, purpose: string): Promise<Lock>;
   /** Held until a start or revival is done; waits for a stop that is under way. */
-  lockSettledMission(mission: MissionId, purpose: string): Promise<Lock>;
+  lockMissionAfterStop(mission: MissionId, purpose: string): Promise<Lock>;
 }
 
 /** What reading needs: views and post-mortems work without the rest. */
@@ -177,7 +177,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
     },
     settings,
     lockMission: (mission, purpose) => lockMission(machine, config, mission, purpose),
-    lockSettledMission: (mission, purpose) => lockSettledMission(machine, config, mission, purpose),
+    lockMissionAfterStop: (mission, purpose) => lockMissionAfterStop(machine, config, mission, purpose),
     [Symbol.dispose]() {
       processes[Symbol.dispose]();
       registry[Symbol.dispose]();

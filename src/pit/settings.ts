@@ -109,7 +109,7 @@ export const PIT_SETTINGS = {
     type: (z) => z.number().positive().max(1),
     default: 0.05 as number,
     allowed: "a number above 0, at most 1",
-    description: "the part of the time that live points of one mission may take",
+    description: "share of the time that live points of one mission may take",
   }),
   audit_minutes: setting({
     type: (z) => z.number().positive(),

@@ -60,7 +60,7 @@ export async function startMission(
       mission,
       data: { root: cellPaths(config, mission).root, made, repo: null },
     });
-  using _ = await context.lockSettledMission(mission, `start of ${mission}`);
+  using _ = await context.lockMissionAfterStop(mission, `start of ${mission}`);
   // An exit that no pit has seen is handled first: its checkpoint is taken before anything changes the cell.
   const previous = await handleExit(context, readRecord(config, mission), {
     withoutCheckpoint: options.baseline === false,

@@ -179,8 +179,8 @@ describe("durable writes under kills and power loss", () => {
   it("replaceFile leaves the old or the new content after power loss at each of its calls", () => {
     const probe = createSimulatedDisk();
     replaceFile(probe, "/f", "old content");
-    const callsOfOne = probe.calls;
-    for (let calls = 0; calls <= callsOfOne; calls++) {
+    const callsPerReplace = probe.calls;
+    for (let calls = 0; calls <= callsPerReplace; calls++) {
       for (let seed = 0; seed < 250; seed++) {
         const disk = createSimulatedDisk();
         replaceFile(disk, "/f", "old content");

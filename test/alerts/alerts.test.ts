@@ -239,7 +239,7 @@ describe("the loop", () => {
     await runUntil(alerts, () => first() !== undefined);
     expect(first()).toMatchObject({
       attempt: 1,
-      problem: "the webhook answered 500",
+      problem: "the webhook responded with 500",
     });
     // The state that a pit leaves if it is killed after sending and before recording it.
     ask("third");

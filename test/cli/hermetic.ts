@@ -90,7 +90,7 @@ export function createWorld(): World {
     const launcher = options.asPlainUser ? PLAIN_LAUNCHER : LAUNCHER;
     return spawn(options.node ?? node, [...(options.nodeOptions ?? []), launcher, ...words], options);
   };
-  const normal = (text: string) => normalise(text, directory);
+  const normal = (text: string) => normalize(text, directory);
   return {
     directory,
     home,
@@ -146,12 +146,12 @@ export function createWorld(): World {
   };
 }
 
-/** Words by spaces; 'single quotes' hold one word together. */
+/** Splits at spaces; 'single quotes' keep a word together. */
 function split(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
 }
 
-function normalise(text: string, directory: string): string {
+function normalize(text: string, directory: string): string {
   return text
     .replaceAll(directory, "<world>")
     .replaceAll(BUILT, "<lazarus>")

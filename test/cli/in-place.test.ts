@@ -1,5 +1,5 @@
-// The commands for a directory in place: protect, release, run --here and --in, init --worktree; what is refused, and what an
-// warnings about an agent in an unprotected directory.
+// The commands for a directory in place: protect, release, run --here and --in, init --worktree; what is refused, and
+// the warnings about an agent in an unprotected directory.
 import {
   chmodSync,
   cpSync,

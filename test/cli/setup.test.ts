@@ -81,7 +81,7 @@ describe("config", () => {
       pit.quiet_seconds = 2  (default)
         take a live point after this long without another change
       pit.protect_share = 0.05  (default)
-        the part of the time that live points of one mission may take
+        share of the time that live points of one mission may take
       pit.audit_minutes = 60  (default)
         walk the whole cell this often, to find what its watch missed
       pit.checkpoint_every_seconds = not set  (default)
@@ -289,7 +289,7 @@ describe("events", () => {
     `);
     expect(
       world.show("init m2").replace(/up to \d+/, "up to <n>"),
-      "a registry costs a warning, never the command",
+      "an unusable registry is a warning, not a failure",
     ).toMatchInlineSnapshot(`
       "exit 0
       ── stdout

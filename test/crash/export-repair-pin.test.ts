@@ -11,9 +11,9 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,
   fixtureContext,
+  initializedContext,
   makeLayer,
   publishCheckpoint,
-  readyContext,
   seededMachine,
 } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
@@ -29,7 +29,7 @@ let ids: string[];
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-rest-kill-"));
   const machine = seededMachine();
-  const context = await readyContext(machine, home);
+  const context = await initializedContext(machine, home);
   const base = makeLayer(context, BASE);
   publishCheckpoint(context, [base], { pinned: true });
   await machine.clock.advance(60_000);

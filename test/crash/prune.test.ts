@@ -12,9 +12,9 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,
   fixtureContext,
+  initializedContext,
   makeLayer,
   publishCheckpoint,
-  readyContext,
   seededMachine,
 } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
@@ -44,7 +44,7 @@ let blobsAfter: string[];
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-prune-kill-"));
   const machine = seededMachine();
-  const context = await readyContext(machine, home);
+  const context = await initializedContext(machine, home);
   const base = makeLayer(context, BASE);
   const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);
   const rebase = makeLayer(context, [...BASE, { path: "worktree/z", content: "z" }]);

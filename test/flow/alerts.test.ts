@@ -122,7 +122,7 @@ describe("alerts", () => {
     try {
       const webhook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
       expect((await selfcheck(fixture.workspace, 10, { webhook })).problems).toEqual([
-        "the webhook answered 307",
+        "the webhook responded with 307",
       ]);
       expect(paths).toEqual(["/hook"]);
     } finally {
@@ -151,7 +151,7 @@ describe("alerts", () => {
       const webhook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
       expect(await selfcheck(fixture.workspace, 10, { webhook })).toMatchObject({
         alerted: 0,
-        problems: ["the webhook answered 500"],
+        problems: ["the webhook responded with 500"],
       });
       status = 204;
       expect(await selfcheck(fixture.workspace, 10, { webhook })).toMatchObject({ alerted: 1, problems: [] });

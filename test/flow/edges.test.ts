@@ -60,7 +60,7 @@ describe("exec", () => {
     expect(fixture.read("brief").status).toBe("in_progress");
   });
 
-  it("calls a step that a signal ended unknown at once; both ways out of the hint work", async () => {
+  it("reports a step that a signal ended as unknown, immediately; both commands of the hint work", async () => {
     using fixture = createFixture();
     const yaml =
       "workflow: x\nsteps: [{key: send, run: 'echo x >> log; kill -9 $$'}, {key: end, run: 'true'}]";
@@ -188,17 +188,17 @@ describe("one flow does not hide others from resume", () => {
     expect(passedOver).toMatchObject([{ workflowId: "report", why: "failed" }]);
   });
 
-  it("and a mutex that keeps changing hands is not stuck, however long it takes", async () => {
+  it("a mutex that keeps changing hands is not stuck, however long it takes", async () => {
     using fixture = createFixture();
     const me = fixture.owner();
     await startFlow(fixture.workspace, REPORT, { me });
-    const guard = join(dirname(fixture.file("report")), ".report.guard");
-    symlinkSync(ownerMark(fixture.owner()), guard);
+    const mutex = join(dirname(fixture.file("report")), ".report.guard");
+    symlinkSync(ownerMark(fixture.owner()), mutex);
     const update = changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, me);
     for (let holder = 0; holder < 5; holder += 1) {
       await fixture.machine.clock.advance(6000);
-      unlinkSync(guard);
-      if (holder < 4) symlinkSync(ownerMark(fixture.owner()), guard);
+      unlinkSync(mutex);
+      if (holder < 4) symlinkSync(ownerMark(fixture.owner()), mutex);
     }
     await fixture.machine.clock.advance(1000);
     expect((await update).document.completedSteps).toEqual(["fetch"]);

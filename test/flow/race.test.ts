@@ -43,7 +43,7 @@ describe(`${RACERS} processes race for one resume lock`, () => {
     expect(ownerOf(systemMachine.processes, dead.pid)).toBeUndefined();
     const directory = join(fixture.root, "memory", "checkpoints");
     writeFileSync(join(directory, "report.lock"), JSON.stringify({ ...ownerFields(dead), takenAt: "then" }));
-    // Killed in the middle of an update: its guard stays, for one of the racers to clear.
+    // Killed in the middle of an update: its mutex stays, for one of the racers to remove.
     const killed = await runLine(["flow", "update", "-w", "report", "--step", "x"], {
       cwd: fixture.root,
       crashAt: "flow.mutex.taken",

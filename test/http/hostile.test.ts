@@ -159,7 +159,7 @@ describe("bodies", () => {
   });
 
   it("that arrive slowly are cut off, and many of them do not block other clients", async () => {
-    const trickles = Array.from({ length: 20 }, () =>
+    const slowRequests = Array.from({ length: 20 }, () =>
       exchange(
         [post("Content-Length: 1000\r\n", hasty), ...Array.from({ length: 40 }, () => "x")],
         50,
@@ -167,7 +167,7 @@ describe("bodies", () => {
       ),
     );
     await isServed(hasty.url);
-    for (const answer of await Promise.all(trickles)) expect(statuses(answer)[0] ?? 408).toBe(408);
+    for (const answer of await Promise.all(slowRequests)) expect(statuses(answer)[0] ?? 408).toBe(408);
   });
 
   it("that are deeply nested, or use prototype names, are plain data", async () => {

@@ -43,7 +43,7 @@ function open(path: string, machine = systemMachine): void {
   });
 }
 
-/** A repository whose git runs this script first. */
+/** Makes the worktree look like a repository, and replaces git by a script. */
 function replaceGit(script: string): void {
   mkdirSync(join(world.missions, "m1/worktree/.git/objects"), { recursive: true });
   mkdirSync(join(world.missions, "m1/worktree/.git/refs"));
@@ -55,7 +55,7 @@ function replaceGit(script: string): void {
   context[Symbol.dispose]();
   open(`${bin}:${world.env.PATH}`);
 }
-/** Each process that is started runs this first. */
+/** Makes every process that is started run this script first. */
 function preload(script: string): void {
   const file = join(world.directory, "preload.mjs");
   writeFileSync(file, script);
@@ -79,7 +79,7 @@ function children(): string[] {
 const pidFile = () => join(world.directory, "pid");
 const pid = () => Number(readFileSync(pidFile(), "utf8"));
 
-it("returns what this process would, and its events are emitted here", async () => {
+it("returns the same result as in this process, and emits its events here", async () => {
   const seen: unknown[] = [];
   context.events.on("event", ({ kind, data }) => seen.push([kind, data.checkpoint]));
   const result = await context.takeCheckpoint(M1, { reason: "manual", message: "hello" });
@@ -95,7 +95,7 @@ it("returns what this process would, and its events are emitted here", async () 
   expect(warnings).toEqual([]);
 });
 
-it("is another process, which takes several checkpoints and ends with the context", async () => {
+it("uses one other process for several checkpoints, which ends with the context", async () => {
   replaceGit("");
   await context.takeCheckpoint(M1, { reason: "manual" });
   const first = pid();

@@ -11,7 +11,7 @@ const python = (root: string, ...lines: string[]) =>
   execFileSync(PYTHON, ["-c", ["import os", ...lines].join("\n")], { cwd: root });
 
 /** What the changes start from. */
-export function plantFiles(root: string): void {
+export function createFiles(root: string): void {
   for (const path of ["a/b", "c", "d/e/f", "empty", "modes"])
     fs.mkdirSync(join(root, path), { recursive: true });
   for (const path of ["a/one", "a/b/two", "c/three", "d/e/f/four", "modes/file", "swap-1", "swap-2"])

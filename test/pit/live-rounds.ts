@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { createRandom } from "../../src/testing/index.ts";
 import { createLiveLab } from "./live-lab.ts";
-import { createPlace, mutateTree, plantTree, wasLinked } from "./watch-rounds.ts";
+import { createPlace, fillTree, mutateTree, wasLinked } from "./watch-rounds.ts";
 
 /** Returns how many of the compared points were taken from a set. */
 export async function liveRound(seed: number): Promise<number> {
   const random = createRandom(seed);
-  await using lab = await createLiveLab(plantTree);
+  await using lab = await createLiveLab(fillTree);
   const outside = join(lab.directory, "outside");
   mkdirSync(outside);
   const place = createPlace(random, { root: lab.worktree, outside });

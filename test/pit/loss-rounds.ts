@@ -69,7 +69,7 @@ function oldestLost(world: PitWorld, killedMs: number): number {
     return Buffer.concat(chunks).toString();
   };
   const saved = read("worktree/file").split("\n").slice(0, -1);
-  const savedMade = (line: number) => read(`worktree/made/${line}/file`) !== "";
+  const hasSavedDirectory = (line: number) => read(`worktree/made/${line}/file`) !== "";
   // A line that was being written when the agent was killed is not finished.
   const file = readFileSync(join(world.missions, "m1/worktree/file"), "utf8");
   const all = file.split("\n").slice(0, -1);
@@ -79,8 +79,8 @@ function oldestLost(world: PitWorld, killedMs: number): number {
     const [number, ms] = line.split(" ").map(Number) as [number, number];
     if (ms > killedMs) break;
     // The directory of the last line may not have been made.
-    const isMadeLost = number % 7 === 0 && index < all.length - 1 && !savedMade(number);
-    if (index >= saved.length || isMadeLost) return ms;
+    const isDirectoryLost = number % 7 === 0 && index < all.length - 1 && !hasSavedDirectory(number);
+    if (index >= saved.length || isDirectoryLost) return ms;
   }
   return killedMs;
 }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vit
 import { askRaw } from "../http/test-server.ts";
 import { removeTree } from "../snapshot/lab.ts";
 import { listTree } from "../snapshot/list-tree.ts";
-import { HOSTILE_CHANGES, plantFiles } from "./hostile-changes.ts";
+import { createFiles, HOSTILE_CHANGES } from "./hostile-changes.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -56,7 +56,7 @@ async function checkpointByPit(...words: string[]) {
 }
 
 /** What a command without a pit would report: with an environment that differs from the pit's, the command takes it itself. */
-function checkpointAlone(...words: string[]) {
+function checkpointWithoutPit(...words: string[]) {
   const env = { XDG_CONFIG_HOME: join(world.directory, "other") };
   const { exit, stdout, stderr } = world.run(["checkpoint", "m1", "--json", ...words], { env });
   return { exit, stderr, document: JSON.parse(stdout) };
@@ -101,7 +101,7 @@ describe("through the pit", () => {
     const second = await checkpointByPit();
     expect(inWorktree(await listSaved(second.document.checkpoint_id))).toEqual(inWorktree(listCell()));
     // A walk finds nothing in the worktree that it did not save.
-    const alone = checkpointAlone();
+    const alone = checkpointWithoutPit();
     const changed = JSON.parse(
       world.run(["diff", "m1", second.document.checkpoint_id, alone.document.checkpoint_id, "--json"]).stdout,
     ).changes.map(({ path }: { path: string }) => path);
@@ -111,12 +111,12 @@ describe("through the pit", () => {
   });
 
   it("after every hostile change, the listing equals the worktree, and that of a walk", async () => {
-    plantFiles(worktree());
+    createFiles(worktree());
     await checkpointByPit();
     for (const [name, change] of HOSTILE_CHANGES) {
       change(worktree());
       const [{ document: byPit }, now] = [await checkpointByPit(), listTree(worktree())];
-      const { document: byWalk } = checkpointAlone();
+      const { document: byWalk } = checkpointWithoutPit();
       const [pit, walk] = await Promise.all(
         [byPit, byWalk].map((document) => listWorktree(document.checkpoint_id)),
       );
@@ -133,7 +133,7 @@ describe("through the pit", () => {
     });
     onTestFinished(() => void server.kill("SIGKILL"));
     await once(server, "message");
-    const [one, two] = [await checkpointByPit(), checkpointAlone()];
+    const [one, two] = [await checkpointByPit(), checkpointWithoutPit()];
     expect(one.exit).toBe(5);
     expect([two.exit, two.document.flaws]).toEqual([one.exit, one.document.flaws]);
     expect(one.document.flaws).toMatchObject([{ path: "worktree/s.sock", kind: "skipped" }]);
@@ -153,7 +153,7 @@ describe("through the pit", () => {
 });
 
 describe("without the pit, when it", () => {
-  const takesItAlone = (...words: string[]) => {
+  const expectOwnCheckpoint = (...words: string[]) => {
     writeFileSync(worktree("file"), `${process.hrtime.bigint()}`);
     expect(checkpoint(...words)).toMatchObject({ exit: 0, document: { outcome: "captured" } });
     expect(world.run(["cat", "m1", "worktree/file"]).stdout).toBe(readFileSync(worktree("file"), "utf8"));
@@ -161,7 +161,7 @@ describe("without the pit, when it", () => {
 
   it("is stopped by a signal", async () => {
     process.kill(pit.pid!, "SIGSTOP");
-    takesItAlone();
+    expectOwnCheckpoint();
     process.kill(pit.pid!, "SIGCONT");
     expect(await served()).toBe(0);
   });
@@ -171,33 +171,33 @@ describe("without the pit, when it", () => {
     pit.kill("SIGKILL");
     await once(pit, "exit");
     writeFileSync(addressFile(), address);
-    takesItAlone();
+    expectOwnCheckpoint();
   });
 
   it("is of another version", async () => {
     const address = JSON.parse(readFileSync(addressFile(), "utf8"));
     writeFileSync(addressFile(), JSON.stringify({ ...address, caller: "another" }));
-    takesItAlone();
+    expectOwnCheckpoint();
     expect(await served()).toBe(0);
   });
 
   it("has another configuration", async () => {
     const file = join(world.directory, "other.json");
     writeFileSync(file, JSON.stringify({ snapshot: { exclude: ["skip"] } }));
-    takesItAlone("--config", file);
+    expectOwnCheckpoint("--config", file);
     expect(await served()).toBe(0);
   });
 
   it("refuses the token", async () => {
     writeFileSync(join(world.home, "run", "token"), `${"x".repeat(43)}\n`);
-    takesItAlone();
+    expectOwnCheckpoint();
     expect(await served()).toBe(0);
   });
 
   it("does not watch the mission", async () => {
     world.run(["set", "m1", "live", "off"]);
     await world.until("the pit to see it", async () => (await status()).live === null);
-    takesItAlone();
+    expectOwnCheckpoint();
     expect(await served()).toBe(0);
   });
 });

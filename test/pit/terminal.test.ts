@@ -22,7 +22,7 @@ afterEach(() => world.close());
 const configure = (pit: object) => writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit }));
 const open = (...words: string[]) => openUserTerminal(world, words);
 const run = (script: string, ...options: string[]) => open("run", "m1", ...options, "--", "sh", "-c", script);
-/** Says which life it is, then answers each line. */
+/** Prints the number of its life, then echoes each line. */
 const ECHO =
   'echo "life $LAZARUS_EPOCH $(stty size)"; while read -r line; do echo "got $line"; done; echo end; exit 7';
 const hostOf = (mission: string) => findHost(world, mission);
@@ -307,7 +307,7 @@ describe("the user's own terminal is restored", () => {
     );
   const screen = String.raw`printf "\033[?1049h\033[?1000h\033[?2004h\033[?25l"; echo full; sleep 600`;
 
-  async function leaves(user: UserTerminal): Promise<void> {
+  async function expectRestored(user: UserTerminal): Promise<void> {
     await user.see(/\n?icanon/);
     const [, reset] = await user.see(/full([\s\S]*)over/);
     expect(reset).toMatch(/(?<!-)icanon/);
@@ -319,7 +319,7 @@ describe("the user's own terminal is restored", () => {
     const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
     await world.until("the program", () => user.output.includes("full"));
     user.type(CTRL_BACKSLASH);
-    await leaves(user);
+    await expectRestored(user);
   });
 
   it("after SIGTERM to the command, which leaves the agent running", async () => {
@@ -327,7 +327,7 @@ describe("the user's own terminal is restored", () => {
     await world.until("the program", () => user.output.includes("full"));
     const [command] = childrenOf(user.pid);
     process.kill(command!, "SIGTERM");
-    await leaves(user);
+    await expectRestored(user);
     expect(world.state("m1")).toBe("running");
   });
 
@@ -335,7 +335,7 @@ describe("the user's own terminal is restored", () => {
     const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
     await world.until("the program", () => user.output.includes("full"));
     process.kill(world.life("m1").agent.pid, "SIGKILL");
-    await leaves(user);
+    await expectRestored(user);
   });
 });
 

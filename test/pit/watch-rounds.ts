@@ -115,7 +115,7 @@ export async function mutateTree(place: Place, changes: number, between: () => v
   }
 }
 
-export function plantTree(root: string): void {
+export function fillTree(root: string): void {
   for (const path of ["a/b/c", "d", "e/f"]) fs.mkdirSync(join(root, path), { recursive: true });
   for (const path of ["a/one", "a/b/two", "d/three"]) fs.writeFileSync(join(root, path), path);
 }
@@ -140,7 +140,7 @@ export function wasLinked({ linked, root }: Place, path: string): boolean {
 
 export async function watchRound(seed: number): Promise<void> {
   const random = createRandom(seed);
-  await using lab = await createWatchedTree([], plantTree);
+  await using lab = await createWatchedTree([], fillTree);
   const place = createPlace(random, lab);
   let before = lab.list();
   for (let part = 0; part < 3; part += 1) {

@@ -76,9 +76,9 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
     }
     const end = readPositions(cell);
     const older = crashStates[Math.floor(crashStates.length / 2)]!;
-    const back = expectDone(world.run(["restore", "book", older.id]));
+    const restoreOutput = expectDone(world.run(["restore", "book", older.id]));
     const restored = readPositions(cell);
-    const forth = expectDone(world.run(["undo", "book"]));
+    const undoOutput = expectDone(world.run(["undo", "book"]));
     const effects = lines(log);
     return {
       seed,
@@ -91,7 +91,7 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
       restored,
       wanted: older.positions,
       undone: readPositions(cell),
-      output: `${back}${forth}`,
+      output: `${restoreOutput}${undoOutput}`,
     };
   } catch (error) {
     // Includes the agent's log and the seed to replay.

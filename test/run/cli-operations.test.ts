@@ -163,7 +163,7 @@ test("after a decision, the error that stopped the run is no longer shown", asyn
 test("values that JSON lacks are shown, as text and as JSON", async () => {
   const agent = worker(() => ({ balances: new Map([["bob", 7n]]), seen: new Set(["a"]) }));
   await agent.generate({ prompt: "pay", runId: "r1" });
-  expect((await lazarus("show", "r1")).out).toContain('pay answers {"balances":{"bob":"7"},"seen":["a"]}');
+  expect((await lazarus("show", "r1")).out).toContain('pay returns {"balances":{"bob":"7"},"seen":["a"]}');
   const { transcript } = (await lazarus("show", "r1", "--json")).json() as { transcript: unknown };
   expect(JSON.stringify(transcript)).toContain('{"balances":{"bob":"7"},"seen":["a"]}');
 });

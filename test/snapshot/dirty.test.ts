@@ -198,7 +198,7 @@ async function countWork(operation: () => Promise<unknown>): Promise<{ calls: nu
   }
 }
 
-function plant(lab: Lab, directories: number): void {
+function fill(lab: Lab, directories: number): void {
   for (let i = 0; i < directories; i += 1) {
     const directory = join(lab.worktree, `d${i}`);
     fs.mkdirSync(directory);
@@ -215,7 +215,7 @@ it("does the same work in a cell of any size", async () => {
   const work = [];
   for (const directories of [10, 300]) {
     using lab = createLab();
-    plant(lab, directories);
+    fill(lab, directories);
     await untilOld(lab.worktree);
     await lab.checkpoint({ git: "deferred" });
     fs.appendFileSync(join(lab.worktree, "d1/a"), "more");

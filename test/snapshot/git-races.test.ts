@@ -135,7 +135,7 @@ describe("a git repository that changes between the walk and the packing", () =>
     createRepository(lab.worktree);
     const disk = racingDisk({});
     let repacks = 0;
-    const restless = lab.with({
+    const busy = lab.with({
       ...noPruning,
       machine: {
         disk: {
@@ -151,7 +151,7 @@ describe("a git repository that changes between the walk and the packing", () =>
         },
       },
     });
-    const { ref, flaws } = await restless.checkpoint();
+    const { ref, flaws } = await busy.checkpoint();
     expect(repacks).toBeLessThan(10);
     if (flaws.length === 0) await expectRestored(lab, ref.id, "worktree");
     else expect(flaws).toEqual([expect.objectContaining({ path: "worktree/.git", kind: "torn" })]);

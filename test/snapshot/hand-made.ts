@@ -178,7 +178,7 @@ function defaultMetadata(vault: Vault, id: string, createdAtMs: number): Checkpo
 }
 
 /** A context whose vault exists and is unlocked. */
-export async function readyContext(
+export async function initializedContext(
   machine: Machine,
   home: string,
   mission = "m",

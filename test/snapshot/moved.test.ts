@@ -152,7 +152,7 @@ describe("a path moved during the capture", () => {
     let from = "a";
     const disk = racingDisk({});
     // Before each layer of the capture, the file moves to the other directory.
-    const restless = lab.with({
+    const busy = lab.with({
       machine: {
         disk: {
           ...disk,
@@ -167,7 +167,7 @@ describe("a path moved during the capture", () => {
         },
       },
     });
-    const { ref, flaws } = await restless.checkpoint();
+    const { ref, flaws } = await busy.checkpoint();
     removeTree(await lab.restored(ref.id));
     const held = ["a", "b"].filter((name) => lab.listing(ref.id).has(`worktree/${name}/file`));
     if (!held.includes(from)) expect(flaws.map(({ path }) => path)).toContain(`worktree/${from}/file`);

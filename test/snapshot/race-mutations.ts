@@ -35,8 +35,8 @@ export const TOKENS = 16;
 const DIRECTORIES = ["a", "b", "c", "a/sub", "b/sub", "b/sub/deep"];
 export const OUTSIDE_CONTENT = "OUTSIDE";
 
-/** Tokens are moved, but never changed or deleted: each has its own content. `still` files are not touched at all. */
-export function plantTree(tree: RaceTree, random: Random): void {
+/** Tokens are moved, but never changed or deleted: each has its own content. `static` files are not touched at all. */
+export function fillTree(tree: RaceTree, random: Random): void {
   const { root, outside, elsewhere, repository, mapped } = tree;
   for (const directory of [outside, elsewhere]) fs.mkdirSync(directory);
   fs.mkdirSync(dirname(mapped), { recursive: true });
@@ -46,11 +46,11 @@ export function plantTree(tree: RaceTree, random: Random): void {
     git(repository, "init", "-q");
     commit(repository);
   }
-  for (const name of ["still", "token-0", "v0", "secret"])
+  for (const name of ["static", "token-0", "v0", "secret"])
     fs.writeFileSync(join(outside, name), OUTSIDE_CONTENT);
   for (const path of DIRECTORIES) {
     fs.mkdirSync(join(root, path), { recursive: true });
-    fs.writeFileSync(join(root, path, "still"), `still in ${path}`);
+    fs.writeFileSync(join(root, path, "static"), `static in ${path}`);
   }
   for (let i = 0; i < TOKENS; i += 1)
     fs.writeFileSync(join(root, random.pick(DIRECTORIES), `token-${i}`), `token ${i}`);
@@ -191,7 +191,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     const path = file(/^v\d/);
     fs.unlinkSync(path);
     if (random.chance(0.5)) fs.mkdirSync(path);
-    else fs.symlinkSync(random.pick([tree.outside, fresh("nowhere"), "still"]), path);
+    else fs.symlinkSync(random.pick([tree.outside, fresh("nowhere"), "static"]), path);
   },
   "replace a file": ({ random, file, fresh }) => {
     const path = file(/^v\d/);

@@ -22,13 +22,13 @@ import { dirtySince, type Moment, momentOf } from "./dirty-set.ts";
 import { createLab, type Lab, listCell, OLD_MS, removeTree } from "./lab.ts";
 import { listTree } from "./list-tree.ts";
 import {
+  fillTree,
   findTokens,
   git,
   INSIDE,
   mutate,
   OUTSIDE_CONTENT,
   pathsBelow,
-  plantTree,
   type RaceTree,
   raceTree,
 } from "./race-mutations.ts";
@@ -53,7 +53,7 @@ function startRace(seed: number, place?: string): Race {
     ...(place === undefined ? {} : { outside: place }),
   });
   const tree = raceTree(place ?? lab.directory, lab.cell, lab.worktree);
-  plantTree(tree, random);
+  fillTree(tree, random);
   return { lab, tree, random, log: [], [Symbol.dispose]: () => lab[Symbol.dispose]() };
 }
 
@@ -264,7 +264,7 @@ async function checkCheckpoint(
     }
     const lines = linesOf(() => listTree(directory));
     for (const [path, line] of before.lines)
-      if (basename(path) === "still" && after.lines.get(path) === line && !isNamed([path]))
+      if (basename(path) === "static" && after.lines.get(path) === line && !isNamed([path]))
         expect(lines.get(path), `${path} is not restored as it was all the time`).toBe(line);
   } else if (tokens.size < tokensOf(lab).size) {
     // It is still moving, so only that something is named can be checked.
@@ -292,7 +292,9 @@ function checkOutside({ tree }: Race, restored?: string): void {
   const contents = pathsBelow(tree.outside).map(
     ({ path }) => `${basename(path)}: ${fs.readFileSync(path, "utf8")}`,
   );
-  expect(contents).toEqual(["secret", "still", "token-0", "v0"].map((name) => `${name}: ${OUTSIDE_CONTENT}`));
+  expect(contents).toEqual(
+    ["secret", "static", "token-0", "v0"].map((name) => `${name}: ${OUTSIDE_CONTENT}`),
+  );
   if (restored === undefined) return;
   for (const { path, type } of pathsBelow(restored))
     if (type === "file")

@@ -1,4 +1,4 @@
-// OpenClaw, its embedded agent (`openclaw agent --local`). The session id can be any text, and the same line continues it. The
+// OpenClaw, its embedded agent (`openclaw agent --local`). The session id can be any text, and the same command continues it. The
 // conversation is in a database that all sessions of an agent share: Lazarus reads it, but neither captures nor restores
 // it. Without --local the gateway does the work, in another process.
 import { dirname, join } from "node:path";

@@ -96,7 +96,7 @@ function targetOf(path: string): string | undefined {
     if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return undefined;
     target = resolve(dirname(path), readlinkSync(path));
   } catch {
-    // Whoever opens it reports why it cannot be read.
+    // Opening it reports why it cannot be read.
     return undefined;
   }
   try {

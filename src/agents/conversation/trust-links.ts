@@ -6,7 +6,7 @@ import { createSessionReader } from "./source.ts";
 
 /** A link may lead to the next one. */
 const LIMIT = 20;
-/** No session is as new: directories are listed, and no file is read. */
+/** Later than any session, so that directories are listed and no file is read. */
 const NEVER_MS = Date.UTC(9999);
 
 /** The place with the links on the way to its conversations and, if the user continues a session, to the files of that one. */

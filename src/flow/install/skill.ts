@@ -52,7 +52,7 @@ Never write passwords, tokens or keys into a workflow; they are refused.
 
 const LAZARUS_SKILL = `---
 name: ${SKILL_DIRECTORIES.lazarus}
-description: Save, look at and take back your own work with lazarus checkpoints. Use before a risky or large change, when a file was damaged or a change went wrong, to find an earlier version of a file, after a restart to see what was already done, and before anything that must not happen twice.
+description: Save, inspect and restore your own work with lazarus checkpoints. Use before a risky or large change, when a file was damaged or a change went wrong, to find an earlier version of a file, after a restart to see what was already done, and before anything that must not happen twice.
 ---
 
 <!-- ${FLOW_MARK} -->

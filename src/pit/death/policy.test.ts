@@ -64,7 +64,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "ask", reason: "cut off, outcome unknown: Bash git push" },
   ],
   [
-    "… but not when nothing would be revived anyway",
+    "a cut-off call does not ask when nothing would be revived anyway",
     situation({ unansweredCalls: ["Bash git push"], mode: "no" }),
     { action: "rest" },
   ],
@@ -169,7 +169,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", atMs: NOW + MINUTE },
   ],
   [
-    "and later every 15 minutes, for as long as it takes",
+    "after many retries, every 15 minutes, for as long as it takes",
     situation({ retries: 100, revivalsMs: recent(9) }, { class: "quota" }),
     { action: "revive", atMs: NOW + 15 * MINUTE },
   ],
@@ -218,12 +218,12 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     },
   ],
   [
-    "three more step back one checkpoint further",
+    "three more identical crashes step back one checkpoint further",
     situation({ recentCrashes: alike(3), stepsBack: 1 }),
     { action: "revive", stepBackTo: "c2" },
   ],
   [
-    "four of the same, after they have repeated for a minute",
+    "four identical crashes over a minute step back one checkpoint",
     situation({ recentCrashes: alike(4) }),
     { action: "revive", stepBackTo: "c3" },
   ],

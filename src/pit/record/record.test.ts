@@ -117,23 +117,23 @@ test("a revival is counted when it starts", () => {
 });
 
 test("ten healthy minutes reset the backoff, but not the count of revivals", () => {
-  const troubled = {
+  const backedOff = {
     ...started,
     attempt: 4,
     steps_back: 1,
     revivals_ms: [START],
     deaths: [{ fingerprint: "x", at_ms: 1 }],
   };
-  const ended = endLife(troubled, end(1, START + 10 * 60_000), DEFAULT_LIMITS.healthyMs);
+  const ended = endLife(backedOff, end(1, START + 10 * 60_000), DEFAULT_LIMITS.healthyMs);
   expect(ended).toMatchObject({ attempt: 0, steps_back: 0, revivals_ms: [START] });
   expect(ended.deaths).toHaveLength(1);
 });
 
-test("a life one millisecond short of ten minutes does not", () => {
-  const troubled = { ...started, attempt: 4 };
+test("a life one millisecond short of ten minutes does not reset the backoff", () => {
+  const backedOff = { ...started, attempt: 4 };
   const atMs = START + 10 * 60_000;
-  expect(endLife(troubled, end(1, atMs - 1), DEFAULT_LIMITS.healthyMs).attempt).toBe(4);
-  expect(endLife(troubled, end(1, atMs), DEFAULT_LIMITS.healthyMs).attempt).toBe(0);
+  expect(endLife(backedOff, end(1, atMs - 1), DEFAULT_LIMITS.healthyMs).attempt).toBe(4);
+  expect(endLife(backedOff, end(1, atMs), DEFAULT_LIMITS.healthyMs).attempt).toBe(0);
 });
 
 test("an agent that failed to start causes no backoff", () => {

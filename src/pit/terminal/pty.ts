@@ -80,7 +80,7 @@ export function openPty(clock: Clock, { columns, rows }: TerminalSize, events: P
       if (!hasEnded) opened.resize(size.columns, size.rows);
     },
     async finish() {
-      // The end of the terminal, unless processes that the agent left behind have it open.
+      // Ends the terminal, unless processes that the agent left behind have it open.
       closeSync(held);
       for (let waitedMs = 0, before = -1; waitedMs < FINISH_MS && before !== received; waitedMs += QUIET_MS) {
         before = received;

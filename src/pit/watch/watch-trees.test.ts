@@ -183,7 +183,7 @@ it("reads a large directory that is moved into a tree in parts", () => {
   expect(watches.take("m1")).toEqual(EMPTY);
 });
 
-it("watches a large tree anew when events are lost while it is being read", () => {
+it("watches a large tree again when events are lost while it is being read", () => {
   const root = createTree();
   createLargeTree(root);
   const { inotify, wds } = createKernel();

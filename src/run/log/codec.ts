@@ -1,5 +1,5 @@
 // Values as JSON that keeps what JSON loses: bytes, dates, sets, bigints and so on become tagged objects, and an object that
-// looks like one is escaped. What cannot be stored (functions, class instances, cycles) is refused by its path.
+// looks like one is escaped. What cannot be stored (functions, class instances, cycles) is refused, naming its path.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Json } from "../model/types.ts";
 
@@ -13,8 +13,8 @@ export function encodeValue(value: unknown, path = "value"): Json {
 }
 
 /**
- * Encodes what a run records. Its values were checked when they came from outside, or by an older version; how deep they are
- * together with what surrounds them does not matter any more, so that a write never fails after the work is done.
+ * Encodes what a run records. Its values were checked when they came from outside, or by an older version; their
+ * depth is no longer limited, so that a write never fails after the work is done.
  */
 export function encodeRecord(value: unknown, path = "value"): Json {
   return encode(value, { names: [path], parents: [], maxDepth: Number.POSITIVE_INFINITY });
@@ -27,7 +27,7 @@ interface Place {
   readonly maxDepth: number;
 }
 
-/** The value that was encoded. */
+/** Returns the value that was encoded. */
 export function decodeValue(json: Json): unknown {
   if (Array.isArray(json)) return json.map(decodeValue);
   if (typeof json !== "object" || json === null) return json;

@@ -1,6 +1,6 @@
 // Stored values for people and for JSON: what JSON would drop or refuse is shown in the closest JSON form. Pure.
 
-/** A value as JSON data: a map is an object or a list of pairs, a set a list, bytes are base64, bigints and errors texts. */
+/** A value as JSON data: a map is an object or a list of pairs, a set a list, bytes are base64, bigints and errors are strings. */
 export function plainJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value, readable) ?? "null");
 }

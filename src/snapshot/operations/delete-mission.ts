@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { isKnownMission, unknownMission } from "../../cell/known-missions.ts";
 import { cellRoot } from "../../cell/mission-id.ts";
-import { lockSettledMission } from "../../cell/mission-lock.ts";
+import { lockMissionAfterStop } from "../../cell/mission-lock.ts";
 import { worktreeRecordFile } from "../../cell/worktree-record.ts";
 import { historyFile } from "../../effects/place.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -49,7 +49,7 @@ export async function deleteMission(
 ): Promise<Deletion> {
   const { machine, config, mission, cellRoot: root, vault } = context;
   planDeletion(context, others);
-  using _mission = await lockSettledMission(machine, config, mission, `deletion of ${mission}`);
+  using _mission = await lockMissionAfterStop(machine, config, mission, `deletion of ${mission}`);
   refuseLiveAgent(context, "setup");
   refuseLiveRun(context);
   refuseOpenFiles(context);

@@ -7,7 +7,7 @@ import type { Config } from "../../cell/config.ts";
 import { initCell } from "../../cell/init.ts";
 import { isKnownMission } from "../../cell/known-missions.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
-import { lockSettledMission } from "../../cell/mission-lock.ts";
+import { lockMissionAfterStop } from "../../cell/mission-lock.ts";
 import {
   describeWorktree,
   findMoved,
@@ -84,7 +84,7 @@ export async function protectDirectory(
     return { record: old!, change };
   }
   if (old === undefined || old.released_ms !== null) refuseOwnFiles(context);
-  using _mission = await lockSettledMission(machine, config, mission, `setup of ${mission}`);
+  using _mission = await lockMissionAfterStop(machine, config, mission, `setup of ${mission}`);
   refuseLiveAgent(context, "setup");
   using lock = await context.vault.lock(`setup of ${mission}`);
   // A restore that was interrupted in a directory which was moved since is finished in the new place.
@@ -184,7 +184,7 @@ export async function releaseDirectory(context: MissionContext): Promise<Worktre
       hint: "lazarus status",
       details: { mission },
     });
-  using _mission = await lockSettledMission(machine, config, mission, `release of ${mission}`);
+  using _mission = await lockMissionAfterStop(machine, config, mission, `release of ${mission}`);
   refuseLiveAgent(context, "setup");
   using lock = await context.vault.lock(`release of ${mission}`);
   if (identifyDirectory(record.path) !== undefined) finishInterruptedRestore(context, lock);

@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
   blobFile,
+  initializedContext,
   makeLayer,
   publishCheckpoint,
-  readyContext,
   seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -35,7 +35,7 @@ let refs: CheckpointRef[];
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-prune-"));
   const machine = seededMachine();
-  context = await readyContext(machine, home);
+  context = await initializedContext(machine, home);
   const base = makeLayer(context, BASE);
   const one = makeLayer(context, [{ path: "worktree/a.txt", content: "alpha 2\n" }]);
   const two = makeLayer(context, [{ path: "worktree/b.txt", content: "beta 2\n" }]);

@@ -5,9 +5,9 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
+  initializedContext,
   makeLayer,
   publishCheckpoint,
-  readyContext,
   type SeededMachine,
   seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
@@ -28,7 +28,7 @@ let machine: SeededMachine;
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-rebuild-"));
   machine = seededMachine();
-  context = await readyContext(machine, home, "deploy-42");
+  context = await initializedContext(machine, home, "deploy-42");
   const base = makeLayer(context, BASE);
   const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);
   publishCheckpoint(context, [base], { message: 'first }{ "odd"' });

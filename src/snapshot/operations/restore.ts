@@ -5,7 +5,7 @@
 import { existsSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ConversationPosition } from "../../agents/conversation/cell.ts";
-import { lockSettledMission } from "../../cell/mission-lock.ts";
+import { lockMissionAfterStop } from "../../cell/mission-lock.ts";
 import type { EffectNote } from "../../effects/notes.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
@@ -155,7 +155,7 @@ async function lockCell(
 ): Promise<Disposable | undefined> {
   if (heldLock !== undefined) return undefined;
   const { machine, config, mission } = context;
-  const lock = await lockSettledMission(machine, config, mission, `${kind} of ${mission}`);
+  const lock = await lockMissionAfterStop(machine, config, mission, `${kind} of ${mission}`);
   try {
     refuseLiveAgent(context, kind);
     return lock;

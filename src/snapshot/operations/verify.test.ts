@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
   blobFile,
+  initializedContext,
   makeLayer,
   publishCheckpoint,
-  readyContext,
   seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -24,7 +24,7 @@ let refs: CheckpointRef[];
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-verify-"));
   const machine = seededMachine();
-  context = await readyContext(machine, home);
+  context = await initializedContext(machine, home);
   const base = makeLayer(context, BASE);
   const delta = makeLayer(
     context,

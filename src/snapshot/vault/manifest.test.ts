@@ -6,9 +6,9 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
+  initializedContext,
   makeLayer,
   publishCheckpoint,
-  readyContext,
   seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import { LazarusError } from "../../platform/errors.ts";
@@ -22,7 +22,7 @@ let ref: CheckpointRef;
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-manifest-"));
-  context = await readyContext(seededMachine(), home);
+  context = await initializedContext(seededMachine(), home);
   ref = publishCheckpoint(context, [makeLayer(context, BASE)]);
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));

@@ -86,7 +86,7 @@ describe("restore", () => {
     expect(steps()).toBe(1);
   });
 
-  it("to a point before the session removes the transcript, and undo brings it back", async () => {
+  it("to a point before the session existed removes the transcript, and undo brings it back", async () => {
     fs.rmSync(world.transcript());
     fs.rmSync(world.path("conversation"), { recursive: true });
     const first = await world.checkpoint();

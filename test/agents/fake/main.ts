@@ -242,7 +242,7 @@ function refuse({ text, stream, code }: Refusal): never {
   process.exit(code);
 }
 
-/** Once per test, in the first life that gets there: `paused` names the process. */
+/** Pauses once per test, in the first life that gets here; the file `paused` contains its pid. */
 async function pause(step: number, stage: string): Promise<void> {
   if (env.FAKE_PAUSE !== `${step}:${stage}`) return;
   const paused = join(control, "paused");

@@ -1,5 +1,5 @@
 // Real agent CLIs whose provider or conversation fails: the right class, the right wait, and never a loop of paid calls.
-// npm run test:agents -- errors; AGENTS=claude,codex limits the CLIs. The outage of 60 s takes as long; other waits are read
+// npm run test:agents -- errors; AGENTS=claude,codex limits the CLIs. The outage really lasts 60 s; other waits are read
 // from the decision and cut short.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -49,7 +49,7 @@ describe.each(names)("%s", (name) => {
   const runsConversation = test.skipIf("problem" in installed || restarts || isShared);
   const keep = (row: string, outcome: string) => keepResult(name, row, outcome);
 
-  runs("overloaded (529) for 60 s: goes on by itself, nothing twice, nothing rolled back", async () => {
+  runs("overloaded (529) for 60 s: continues by itself, repeats nothing, rolls nothing back", async () => {
     await using real = await createRealWorld(name, { bin, hold: 0 });
     await real.world.openPit();
     real.model.fail({ status: 529, at: 3 });
@@ -63,7 +63,7 @@ describe.each(names)("%s", (name) => {
     keep("529 for 60 s", livesOf(real) === 1 ? "finished, 1 life" : `finished, ${livesOf(real)} lives`);
   });
 
-  runs("429 without a reset time: waits a minute, and goes on", async () => {
+  runs("429 without a reset time: waits a minute, then continues", async () => {
     await using real = await createRealWorld(name, { bin, hold: 0 });
     await real.world.openPit();
     real.model.fail({ status: 429, at: 3 });
@@ -86,7 +86,7 @@ describe.each(names)("%s", (name) => {
     keep("429", "waits 1 min");
   });
 
-  runs("429 with a reset time: waits for it where the CLI says it", async () => {
+  runs("429 with a reset time: waits for it if the CLI reports it", async () => {
     await using real = await createRealWorld(name, { bin, hold: 0 });
     await real.world.openPit();
     real.model.fail({ status: 429, at: 3, retryAfterSeconds: RESET_SECONDS });
@@ -126,7 +126,7 @@ describe.each(names)("%s", (name) => {
     keep(row, "asks");
   });
 
-  runs("no key: asks, and nobody was asked anything", async () => {
+  runs("no key: asks, without any request to the model", async () => {
     await using real = await createRealWorld(name, { bin, hold: 0, noKey: true });
     await real.world.openPit();
     real.start();
@@ -172,7 +172,7 @@ describe.each(names)("%s", (name) => {
     ["corrupt", changed((text) => `${text.slice(0, 200)}\0\0\0{"type":${text.slice(400)}`)],
     ["replaced by garbage", changed(() => "not a conversation\n")],
     ["replaced by a link", replaceByLink],
-  ])("a transcript that is %s: comes back, and says what it did", async (damage, harm) => {
+  ])("a transcript that is %s: the agent is resumed, and why says how", async (damage, harm) => {
     await using real = await createRealWorld(name, { bin });
     await stopAfterTwo(real);
     const files = Object.keys(real.transcripts());

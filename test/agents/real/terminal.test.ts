@@ -57,7 +57,7 @@ async function ask(real: RealWorld, user: UserTerminal, text: string): Promise<v
   const isAsked = () =>
     real.model.requests.some(({ prompt, next }) => prompt.includes(text) && next !== "side");
   for (let tries = 0; !isAsked(); tries += 1) {
-    if (tries > 300) throw new Error(`nobody was asked "${text}": ${user.output.slice(-4000)}`);
+    if (tries > 300) throw new Error(`the model was never asked "${text}": ${user.output.slice(-4000)}`);
     user.type(tries % 2 === 0 ? text : "\r");
     await sleep(1000);
   }

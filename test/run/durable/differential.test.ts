@@ -169,7 +169,7 @@ describe("a durable agent is indistinguishable from the plain one", () => {
 function dyingAfter(journal: Journal, writes: number): { journal: Journal; died: Promise<void> } {
   let left = writes;
   const { promise: died, resolve } = Promise.withResolvers<void>();
-  const mortal = {
+  const dying = {
     ...journal,
     write: (write: Parameters<Journal["write"]>[0]) => {
       left -= 1;
@@ -181,7 +181,7 @@ function dyingAfter(journal: Journal, writes: number): { journal: Journal; died:
     renewLease: (...lease: Parameters<Journal["renewLease"]>) =>
       left >= 0 ? journal.renewLease(...lease) : new Promise<never>(() => {}),
   };
-  return { journal: mortal as Journal, died };
+  return { journal: dying as Journal, died };
 }
 
 describe("a run that is killed at any write and resumed gives the same result", () => {

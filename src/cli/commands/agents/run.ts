@@ -202,7 +202,7 @@ function reportBaseline(context: CliContext, mission: string, baseline: Checkpoi
   const [first] = flaws;
   const more = flaws.length > 1 ? ` and ${flaws.length - 1} more` : "";
   context.warn(
-    `the checkpoint from before the start is not exact: ${first!.path}: ${first!.reason}${more}; see: lazarus show ${mission} ${ref.id}`,
+    `the baseline checkpoint is not exact: ${first!.path}: ${first!.reason}${more}; see: lazarus show ${mission} ${ref.id}`,
   );
 }
 

@@ -18,8 +18,8 @@ export const command = defineCommand({
   about:
     "Watches an agent that Lazarus did not start: a process, a systemd unit, or one that only sends heartbeats. When it ends, " +
     "its mission is saved and reported as for any agent, and the command after -- is started, if you give one. lazarus stop " +
-    "ends a watched process or unit. An agent that another supervisor restarts is left to it: a unit with Restart=, a " +
-    "background session of Claude Code. To save a directory in place, run lazarus protect first.",
+    "ends a watched process or unit. An agent that another supervisor restarts is left alone: a unit with Restart=, a " +
+    "background session of Claude Code. To save an existing directory, run lazarus protect first.",
   positionals: [{ name: "mission", summary: "id of the mission", here: true }],
   options: {
     pid: { type: "number", value: "PID", summary: "watch this process" },

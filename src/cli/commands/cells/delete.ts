@@ -12,7 +12,7 @@ export const command = defineCommand({
     "Deletes a mission for good: its cell with all files, its checkpoints, its effect history, and the command and " +
     "environment of its agent. A directory in place (lazarus protect, run --here) is not touched. Without --yes it prints " +
     "what it would delete, and exits. The name can be used again.",
-  positionals: [{ name: "mission", summary: "mission id" }],
+  positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     yes: { type: "flag", short: "y", summary: "delete it" },
     "dry-run": { type: "flag", short: "n", summary: "print what would be deleted, delete nothing" },

@@ -45,7 +45,7 @@ export const command = defineCommand({
   },
 });
 
-/** A result is cut: the whole of it is in --json. */
+/** Longer results are cut; --json has all of them. */
 const RESULT_LINES = 5;
 
 function entryText({ paint }: CliContext, { role, text, call, atMs }: TranscriptEntry): string {

@@ -112,7 +112,7 @@ const WORDS = {
   added: "added",
   changed: "changed",
   removed: "removed",
-  type: "with another type",
+  type: "with a different type",
   metadata: "in metadata only",
 } as const;
 

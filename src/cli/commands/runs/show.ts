@@ -138,7 +138,7 @@ function describe({ message }: TranscriptEntry): string[] {
       case "tool-call":
         return `${message.role} calls ${part.toolName} ${plainText(part.input)}`;
       case "tool-result":
-        return `${part.toolName} answers ${plainText("value" in part.output ? part.output.value : part.output)}`;
+        return `${part.toolName} returns ${plainText("value" in part.output ? part.output.value : part.output)}`;
       default:
         return `${message.role}: [${part.type}]`;
     }

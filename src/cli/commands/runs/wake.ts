@@ -9,7 +9,7 @@ export const command = defineRunsCommand({
     "To answer an approval request, use `runs approve`.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: STORE_OPTIONS,
-  examples: [["lazarus runs wake 20261115-235301-x7k2p9", "do not wait until tomorrow"]],
+  examples: [["lazarus runs wake 20261115-235301-x7k2p9", "end its sleep now"]],
   exits: ["missing", "conflict", "machine"],
   async run(context, { args, options }) {
     const { store, runId } = await findRun(context, options, args.run);

@@ -6,7 +6,7 @@ import { usage } from "../../parse.ts";
 export const command = defineCommand({
   about:
     "Prints functions for a shell that put lazarus in front of every agent CLI on the PATH, so that each claude, codex, … " +
-    "that you type is protected. Only interactive shells that read them are affected; `command claude` is the plain one.",
+    "that you type is protected. Only interactive shells that read them are affected; `command claude` bypasses them.",
   positionals: [{ name: "shell", summary: "bash, zsh or fish (default: that of $SHELL)", optional: true }],
   options: {},
   examples: [
