@@ -21,8 +21,9 @@ export function unknownMission(config: Config, mission: MissionId): LazarusError
     existsSync(root) ? readdirSync(root).filter(isMissionId) : [],
   );
   const near = nearest(mission, names);
-  return new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-    hint: near === undefined ? "lazarus status lists all missions" : `did you mean ${near}?`,
+  const question = near === undefined ? "" : `; did you mean ${near}?`;
+  return new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}${question}`, {
+    hint: "lazarus status, to list all missions",
     details: { mission },
   });
 }

@@ -24,11 +24,11 @@ export function missionHere(context: CliContext): MissionId {
       "MISSION_UNKNOWN",
       `${cwd} was the worktree of ${moved.mission_id} at ${moved.path}`,
       {
-        hint: `lazarus protect . makes it the worktree of ${moved.mission_id} again`,
+        hint: `lazarus protect . to make it the worktree of ${moved.mission_id} again`,
       },
     );
   throw new LazarusError("MISSION_UNKNOWN", `${cwd} belongs to no mission`, {
-    hint: "lazarus protect . makes it one; lazarus status lists all missions",
+    hint: "lazarus protect . to make it one, or lazarus status to list all missions",
   });
 }
 

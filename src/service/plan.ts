@@ -160,7 +160,7 @@ function readCrontab(run: RunProgram, previewCommand: string): string {
   throw new LazarusError(
     "PLATFORM_UNSUPPORTED",
     `the crontab cannot be read: ${stderr.trim() || `exit code ${code}`}`,
-    { hint: `${previewCommand} prints the line; add or remove it by hand` },
+    { hint: `${previewCommand}, to print the line; add or remove it by hand` },
   );
 }
 

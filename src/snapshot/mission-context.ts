@@ -125,7 +125,7 @@ export function requireCell({ mission, cellRoot: root, vault }: MissionContext):
   throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell at ${root}`, {
     hint:
       vault.list().length > 0
-        ? `lazarus restore ${mission} brings it back from its vault`
+        ? `lazarus restore ${mission}, to bring it back from its vault`
         : `lazarus init ${mission}`,
   });
 }

@@ -79,7 +79,7 @@ function refuseLostMount(mission: string, record: WorktreeRecord): void {
     {
       hint:
         `mount it again; or, if it was moved: lazarus protect NEWDIR --mission ${mission}; ` +
-        `lazarus restore ${mission} --to DIR restores it elsewhere`,
+        `to restore it elsewhere: lazarus restore ${mission} --to DIR`,
       details: { mission, path: record.path },
     },
   );
@@ -87,7 +87,7 @@ function refuseLostMount(mission: string, record: WorktreeRecord): void {
 
 function missing(mission: string, { path }: WorktreeRecord): LazarusError {
   return new LazarusError("WORKTREE_MISSING", `the worktree of ${mission}, ${path}, does not exist`, {
-    hint: `lazarus restore ${mission} brings it back; if it was moved: lazarus protect NEWDIR --mission ${mission}`,
+    hint: `lazarus restore ${mission}, to bring it back; if it was moved: lazarus protect NEWDIR --mission ${mission}`,
     details: { mission, path },
   });
 }
@@ -144,7 +144,7 @@ export function markWorktree({
 
 type Placement = Pick<Placed, "tree" | "worktree">;
 
-/** For a restore: makes a worktree that is missing again, empty, and records it. Returns where it is now. */
+/** For a restore: creates a missing worktree as an empty directory and records it. Returns where it is now. */
 export function remakeWorktree(placed: Placed & { readonly machine: Machine }): Placement {
   const { machine, tree, worktree } = placed;
   const path = outsideWorktree(tree)?.path;
@@ -155,7 +155,7 @@ export function remakeWorktree(placed: Placed & { readonly machine: Machine }): 
   return adoptEmptyWorktree(placed);
 }
 
-/** An empty directory in the place of the worktree, as a killed restore or `mkdir` leaves it, can be restored into. */
+/** Adopts an empty directory at the path of the worktree, left by a killed restore or made by the user. */
 export function adoptEmptyWorktree(placed: Placed & { readonly machine: Machine }): Placement {
   const found = withEmptyWorktree(placed);
   if (found.worktree === undefined || found.worktree === placed.worktree) return found;
@@ -164,7 +164,7 @@ export function adoptEmptyWorktree(placed: Placed & { readonly machine: Machine 
   return found;
 }
 
-/** The same without a record of it: where a restore would go. */
+/** Where a restore would go: as `adoptEmptyWorktree`, but records nothing. */
 export function withEmptyWorktree({ cellRoot, mission, tree, worktree: record }: Placed): Placement {
   const path = outsideWorktree(tree)?.path;
   const found = path === undefined ? undefined : identifyDirectory(path);
@@ -201,7 +201,7 @@ function findHiddenFiles({ cellRoot }: Placed, worktree: string): Flaw[] {
   try {
     const count = readdirSync(own).length;
     if (count === 0) return [];
-    const reason = `${own} holds ${count} names that are not saved: the worktree is ${worktree}`;
+    const reason = `${own} has files that are not saved (${count} entries): the worktree is ${worktree}`;
     return [{ path: WORKTREE, kind: "degraded", reason }];
   } catch {
     return [];

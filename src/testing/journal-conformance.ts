@@ -230,7 +230,7 @@ function declareForks(test: Test): void {
     deepEqual(await found({ idPrefix: "a_" }), ["a_3"]);
     deepEqual(await found({ queue: "q" }), ["ab1"]);
   });
-  test("a prune leaves what kept forks share, and is rolled back if one would not load", async (journal) => {
+  test("a prune keeps what remaining forks share, and is rolled back if one of them would not load", async (journal) => {
     await grow(journal);
     await journal.insert(headRow("f", { forkOf: "r", forkStep: 1, step: 1 }), []);
     const prune = (keepStep: number) =>

@@ -69,7 +69,9 @@ describe("an unknown mission", () => {
         ...(name === "fork" ? ["other"] : []),
       ]);
       expect([exit, stdout]).toEqual([6, ""]);
-      expect(stderr).toBe("error: there is no mission inbux\n  try: did you mean inbox?\n");
+      expect(stderr).toBe(
+        "error: there is no mission inbux; did you mean inbox?\n  try: lazarus status, to list all missions\n",
+      );
       expect(existsSync(join(world.home, "vault", "inbux"))).toBe(false);
     },
   );

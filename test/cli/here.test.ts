@@ -71,7 +71,7 @@ describe("the mission", () => {
     rmSync(join(project, "other"));
   });
 
-  it("and an argument that is missing elsewhere is named", async () => {
+  it("cannot be omitted elsewhere: the missing argument is named", async () => {
     const { exit, stderr } = await typed(world.cwd, "versions", "shop");
     expect([exit, stderr]).toEqual([2, expect.stringContaining("missing argument: path")]);
     expect((await typed(world.cwd, "cat")).stderr).toContain("missing argument: path");

@@ -31,7 +31,9 @@ describe("a mission that does not exist", () => {
   ])("is not created by %s, and a similar name is suggested", async (command, ...rest) => {
     mkdirSync(join(world.missions, "typo"), { recursive: true });
     const { exit, stderr } = await world.call([command, "tpyo", ...rest]);
-    expect(stderr).toBe("error: there is no mission tpyo\n  try: did you mean typo?\n");
+    expect(stderr).toBe(
+      "error: there is no mission tpyo; did you mean typo?\n  try: lazarus status, to list all missions\n",
+    );
     expect(exit).toBe(6);
     expect(existsSync(agents("tpyo"))).toBe(false);
     expect(readdirSync(world.missions)).toEqual(["typo"]);
@@ -103,7 +105,7 @@ describe("a command that cannot be started", () => {
     expect(existsSync(join(world.missions, "m1"))).toBe(false);
   });
 
-  it("is not retried when it is gone at a revival, and why names it", async () => {
+  it("is not retried when it is missing at a revival, and lazarus why names it", async () => {
     configure({ pit: { backoff_seconds: [600] } });
     await world.openPit();
     const program = world.write("bin/agent", "#!/bin/sh\nexec sleep 600\n");

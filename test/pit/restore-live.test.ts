@@ -1,5 +1,4 @@
-// A restore is refused under a live agent, and no agent starts in a cell that is
-// half restored.
+// A restore is refused under a live agent, and no agent starts in a half-restored cell.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

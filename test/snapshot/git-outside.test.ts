@@ -213,7 +213,7 @@ it("copies that the settings exclude do not count", async () => {
   await expectFlaws(lab, [["worktree/.git", join(origin, ".git/worktrees/worktree")]]);
 });
 
-it("worktrees, submodules and borrowed objects inside the cell are not", async () => {
+it("worktrees, submodules and borrowed objects inside the cell are not copied", async () => {
   using lab = createLab();
   const origin = createOrigin(lab);
   git(lab.directory, "clone", "-q", origin, lab.worktree);

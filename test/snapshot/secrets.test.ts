@@ -125,7 +125,7 @@ describe("secret files", () => {
     expect(readLayers(lab, false).raw).not.toContain(MARK);
   });
 
-  it("stay there after edits, removals, renames and compaction", async () => {
+  it("stay in local-only layers after edits, removals, renames and compaction", async () => {
     using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
     for (let i = 0; i < 14; i += 1) {
@@ -145,7 +145,7 @@ describe("secret files", () => {
     await lab.verify();
   });
 
-  it("stay there under every name of the same file", async () => {
+  it("stay in local-only layers under every name of the same file", async () => {
     using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
     write(lab, ".env", MARK);

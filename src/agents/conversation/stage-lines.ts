@@ -165,7 +165,7 @@ function isSame(directory: string, { parts }: Chain, bytes: Buffer): boolean {
   );
 }
 
-/** Ranges of whole lines, each large enough never to be merged, but the last. */
+/** Ranges of whole lines, each large enough never to be merged, except the last. */
 function cutLines(bytes: Buffer): [start: number, end: number][] {
   const ranges: [number, number][] = [];
   for (let start = 0; start < bytes.length; ) {

@@ -108,7 +108,7 @@ function requireKnown(value: object, known: ReadonlySet<string>, file: string, a
 
 function invalid(file: string, reason: string): LazarusError {
   return new LazarusError("FLOW_PLAN_INVALID", `${file}: ${reason}; nothing was run`, {
-    hint: "lazarus flow exec --help shows a complete example",
+    hint: "lazarus flow exec --help, for a complete example",
     details: { file },
   });
 }

@@ -147,7 +147,11 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     situation({ revivalsMs: recent(5) }),
     { action: "tombstone" },
   ],
-  ["four revivals within an hour do not", situation({ revivalsMs: recent(4) }), { action: "revive" }],
+  [
+    "four revivals within an hour end in no tombstone",
+    situation({ revivalsMs: recent(4) }),
+    { action: "revive" },
+  ],
   [
     "revivals more than an hour ago do not count",
     situation({ revivalsMs: [NOW - 2 * HOUR, ...recent(4)] }),
@@ -169,7 +173,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", atMs: NOW + MINUTE },
   ],
   [
-    "after many retries, every 15 minutes, for as long as it takes",
+    "a quota without a reset time is later retried every 15 minutes, for as long as it takes",
     situation({ retries: 100, revivalsMs: recent(9) }, { class: "quota" }),
     { action: "revive", atMs: NOW + 15 * MINUTE },
   ],

@@ -55,7 +55,7 @@ export function readKernel(config: Config): KernelView {
   };
 }
 
-/** The agent and everything it started. Once the keeper is dead also its helper, which must not write any more. */
+/** The agent and everything it started. Once the keeper is dead, also its helper, which must not write anything more. */
 export function findMembers(
   identity: LifeIdentity,
   kernel: KernelView = readKernel(identity.config),

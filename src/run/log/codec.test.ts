@@ -39,7 +39,7 @@ test.each([
   ["a function", { f: () => {} }, "value.f"],
   ["an instance of Socket", { list: [new (class Socket {})()] }, "value.list[0]"],
   ["a symbol", Symbol("x"), "value"],
-])("%s is refused by its path", (what, value, path) => {
+])("%s is refused, naming its path", (what, value, path) => {
   expect(() => encodeValue(value)).toThrow(`${path} is ${what}`);
 });
 
@@ -57,7 +57,7 @@ test("a value is refused before it exhausts the stack", () => {
     expect(() => encodeValue(nested(depth))).toThrow("value is nested more than 200 levels deep");
 });
 
-test("a record has no limit of its own, so that it can be written around any value that was accepted", () => {
+test("a record has no depth limit, so that it can wrap any accepted value", () => {
   expect(encodeRecord({ output: nested(200) })).toEqual({ output: nested(200) });
   expect(encodeRecord(nested(600))).toEqual(nested(600));
 });

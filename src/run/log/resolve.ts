@@ -25,7 +25,7 @@ export async function resolveEntry(log: RunLog, id: string, resolution: Resoluti
     );
   if (head === undefined || entry === undefined) {
     throw new LazarusError("EFFECT_UNKNOWN", `no effect ${JSON.stringify(id)} in ${log.journal.place}`, {
-      hint: "lazarus runs show <run> lists the effects of a run",
+      hint: "lazarus runs show <run>, to list the effects of a run",
     });
   }
   if (head.status === "running" && isHeld(log, head)) throw busy(head.id, `is owned by ${head.owner}`);

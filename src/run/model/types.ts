@@ -44,7 +44,7 @@ export interface TranscriptEntry {
 /**
  * Whether a tool call may be repeated: `read` changes nothing; `idempotent` may be repeated with the same effect id;
  * `once` must never be repeated without a human; `reconcile` can tell by effect id whether it happened; `nested` does all
- * it does in steps and child runs, which are recorded on their own.
+ * its work in steps and child runs, which are recorded separately.
  */
 export type EffectClass = "read" | "idempotent" | "once" | "reconcile" | "nested";
 

@@ -111,7 +111,7 @@ export function invalidApproval(
   approvalId: string,
   problem: string,
   effect = "nothing was run",
-  hint = "lazarus runs shows the runs that wait for an approval",
+  hint = "lazarus runs, to list the runs that wait for an approval",
 ): LazarusError {
   return new LazarusError(
     "RUN_APPROVAL_INVALID",

@@ -45,7 +45,7 @@ export async function readConversation(context: MissionContext, at?: string): Pr
     throw new LazarusError(
       "NOT_FOUND",
       `checkpoint ${ref.id} of ${context.mission} has only the position of its conversation: ${describePosition(conversation)}. ${conversation.adapter} keeps it in a database that other sessions share`,
-      { hint: `lazarus conversation ${context.mission} prints it as it is now` },
+      { hint: `lazarus conversation ${context.mission}, to print it as it is now` },
     );
   throw noConversation(context, `checkpoint ${ref.id} of ${context.mission} has no conversation`);
 }
@@ -64,7 +64,7 @@ function toConversation(checkpoint: string | null, transcript: Transcript): Conv
 
 function noConversation({ mission }: MissionContext, message: string): LazarusError {
   return new LazarusError("NOT_FOUND", message, {
-    hint: `only agents that Lazarus has an adapter for have one; lazarus logs ${mission} prints the output`,
+    hint: `only agents that Lazarus has an adapter for have one; to print the output: lazarus logs ${mission}`,
   });
 }
 

@@ -1,4 +1,4 @@
-// Rows of the stat store as SQLite has them: columns, codes of types, and names that are not UTF-8. Pure.
+// Rows of the stat store as SQLite stores them: columns, type codes, and names that are not UTF-8. Pure.
 import type { EntryType } from "../model/entry.ts";
 import type { EntryRow, Extra, StatRow } from "./stat-row.ts";
 

@@ -77,9 +77,9 @@ describe("a quick scan of a whole tree", () => {
   });
 
   it.each<[string, Toc[], TocEntry[]]>([
-    ["other content than was packed", [good], [entry("g", { sha256: "cd".repeat(32) })]],
-    ["another type than was packed", [good], [link("g")]],
-    ["an entry less than was packed", [good], [entry("h")]],
+    ["content other than what was packed", [good], [entry("g", { sha256: "cd".repeat(32) })]],
+    ["a type other than what was packed", [good], [link("g")]],
+    ["one entry fewer than was packed", [good], [entry("h")]],
     ["an entry twice", [good, table([entry("g")])], []],
     ["a removal", [good, table([], ["g"])], []],
   ])("does not vouch for %s", (_, tables, packed) => {

@@ -110,7 +110,7 @@ export const gzipCodec: Codec = {
     );
   },
   decompress(member, rawLength) {
-    // Not worth loading a library for less. Where it refuses a member, zlib says why.
+    // For small members, loading libdeflate does not pay off. When it refuses a member, zlib reports the reason.
     const fast = rawLength <= SMALL_BYTES ? undefined : libdeflateGunzip()?.(member, rawLength);
     return fast ?? zlib.gunzipSync(member, outputBounds(rawLength));
   },

@@ -1,6 +1,6 @@
-// The record of a live point: what it adds to the checkpoint before it. A manifest lists every layer and a config all
-// metadata, 8 KB that a point with one small change repeats; a record has 0.7 KB. It names the document that it builds on by
-// digest, and chains are short. Pure: encodes and decodes, reads nothing.
+// The record of a live point: what it adds to the checkpoint before it. A manifest lists every layer and a
+// config all metadata: 8 KB, even for a point with one small change. A record takes 0.7 KB. It names the document that it
+// builds on by digest, and chains are short. Pure: encodes and decodes, reads nothing.
 import type { JsonObject } from "../../platform/json-file.ts";
 import type { CheckpointMetadata } from "../model/entry.ts";
 import { codecOf } from "./codec.ts";

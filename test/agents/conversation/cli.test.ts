@@ -144,7 +144,7 @@ it("a conversation in a database that other sessions share: only the files go ba
   expect(at).toMatchObject({
     exit: 6,
     stderr: expect.stringMatching(
-      /has only the position of its conversation: turn 1 .* in a database that other sessions share[\s\S]*lazarus conversation claw prints it as it is now/,
+      /has only the position of its conversation: turn 1 .* in a database that other sessions share[\s\S]*lazarus conversation claw, to print it as it is now/,
     ),
   });
   expect(await must("conversation claw")).toContain("chapter two");

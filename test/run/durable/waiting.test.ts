@@ -1,4 +1,4 @@
-// Steps inside tools, sleep, messages, child runs, cancel, follow, abort: over several processes on one journal.
+// Steps inside tools, sleep, messages, child runs, cancel, follow, abort: across several processes on one journal.
 import { type FlexibleSchema, isStepCount, jsonSchema, ToolLoopAgent, tool } from "ai";
 import { expect, test } from "vitest";
 import { systemMachine } from "../../../src/platform/machine.ts";

@@ -57,7 +57,9 @@ interface Watched {
 function processWaiter({ machine }: CliContext, pid: number): Watched {
   const identity = Number.isSafeInteger(pid) && pid > 1 ? machine.processes.identify(pid) : undefined;
   if (identity === undefined)
-    throw new LazarusError("NOT_FOUND", `there is no process ${pid}`, { hint: "ps -ef shows the processes" });
+    throw new LazarusError("NOT_FOUND", `there is no process ${pid}`, {
+      hint: "ps -ef, to list the processes",
+    });
   return { waiter: [`--pid=${pid}`, `--started=${identity.startTime}`], supervisor: otherSupervisor(pid) };
 }
 

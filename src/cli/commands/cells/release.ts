@@ -50,7 +50,7 @@ function findMission(context: CliContext, given: string): MissionId {
   if (found !== undefined) return found.mission_id as MissionId;
   if (isMissionId(given) && !existsSync(path)) return context.mission(given);
   throw new LazarusError("NOT_FOUND", `${path} is not the worktree of a mission`, {
-    hint: "lazarus status --json lists the worktree of each mission",
+    hint: "lazarus status --json, to list the worktree of each mission",
     details: { path },
   });
 }

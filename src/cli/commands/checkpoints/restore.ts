@@ -31,7 +31,7 @@ import {
 export const command = defineCommand({
   about:
     "Restores a cell to a checkpoint. The current state is saved first, so that lazarus undo can bring it back. Only paths " +
-    "that differ are changed, and excluded paths are kept. A missing cell is created again. With --to the checkpoint is " +
+    "that differ are changed, and excluded paths are kept. A missing cell is created again. With --to, the checkpoint is " +
     "restored into an empty directory and the cell is not touched. The agent's conversation is restored together with the " +
     "files; --files-only and --conversation-only restore one of the two. Under a live agent a restore is refused, unless " +
     "--stop is given. An interrupted restore is completed by the next " +
@@ -44,7 +44,8 @@ export const command = defineCommand({
     path: {
       type: "texts",
       value: "PATH",
-      summary: "only this path and below, in the cell or from here; may be repeated",
+      summary:
+        "only this path and what is below it, relative to the cell or the current directory; may be repeated",
     },
     to: { type: "text", value: "DIR", summary: "restore into this new or empty directory" },
     ...PART_OPTIONS,

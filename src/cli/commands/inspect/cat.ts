@@ -21,7 +21,7 @@ export const command = defineCommand({
       summary: "id of the mission, or MISSION:CHECKPOINT (default: the latest of this directory)",
       here: true,
     },
-    { name: "path", summary: "a file, in the cell or from here" },
+    { name: "path", summary: "a file, relative to the cell or the current directory" },
   ],
   options: {},
   examples: [

@@ -17,7 +17,7 @@ export const command = defineCommand({
     "changed time alone is not a new version.",
   positionals: [
     { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    { name: "path", summary: "a file, in the cell or from here" },
+    { name: "path", summary: "a file, relative to the cell or the current directory" },
   ],
   options: {},
   examples: [["lazarus versions tidy-inbox worktree/notes.md", "when it changed, and how large it was"]],

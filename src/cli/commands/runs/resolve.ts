@@ -30,7 +30,7 @@ export const command = defineRunsCommand({
     const place = parseEffectId(args.effect);
     if (place === undefined) {
       throw new LazarusError("EFFECT_UNKNOWN", `${JSON.stringify(args.effect)} is not the id of an effect`, {
-        hint: "lazarus runs show <run> lists them: <run>.<step>.<call>",
+        hint: "lazarus runs show <run>, to list them: <run>.<step>.<call>",
       });
     }
     const { store, runId } = await findRun(context, options, place.runId);

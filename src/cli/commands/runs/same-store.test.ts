@@ -13,7 +13,7 @@ test.each([
     "lazarus runs approve r1 --request w [--deny]",
     "lazarus runs approve r1 --store 'my runs.db' --request w [--deny]",
   ],
-  ["lazarus runs shows the runs that wait", "lazarus runs --store 'my runs.db' shows the runs that wait"],
+  ["lazarus runs, to list the runs", "lazarus runs --store 'my runs.db', to list the runs"],
   ["lazarus runs show r1 --store x", "lazarus runs show r1 --store x"],
   ["ls -l runs.db", "ls -l runs.db"],
 ])("%s", (hint, expected) => {
