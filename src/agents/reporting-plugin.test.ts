@@ -47,7 +47,7 @@ it("appends the end of a call in its own process, readable only by the user", as
 
 it.each([
   ["without an id", "3", true, {}],
-  ["in no life", "", true, { id: "1" }],
+  ["outside a life", "", true, { id: "1" }],
   ["when it is installed", "3", false, { id: "1" }],
   ["when it cannot write", "3", true, { id: "1", isBlocked: true }],
 ] as const)(

@@ -1,6 +1,6 @@
-// The informational status of a mission in its cell: `status` in meta/mission.json and the lines of logs/daemon.log, written when a life
-// starts and ends. For people and other tools only: no decision depends on it, since an agent can change it, and a
-// failure to write it never fails the operation.
+// The informational status of a mission in its cell: `status` in meta/mission.json and the lines of logs/daemon.log,
+// written when a life starts and ends. For people and other tools only: no decision depends on it, since an agent can
+// change it, and a failure to write it never fails the operation.
 
 import { existsSync, lstatSync } from "node:fs";
 import { dirname } from "node:path";

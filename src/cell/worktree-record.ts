@@ -57,7 +57,7 @@ export function readWorktreeRecord(missionsRoot: string, mission: string): Workt
   );
 }
 
-/** The same, without a record of a directory that was released. */
+/** The record of a mission's worktree, unless its directory was released. */
 export function readOutsideWorktree(missionsRoot: string, mission: string): WorktreeRecord | undefined {
   const record = readWorktreeRecord(missionsRoot, mission);
   return record === undefined || record.released_ms !== null ? undefined : record;

@@ -32,7 +32,7 @@ export function missionHere(context: CliContext): MissionId {
   });
 }
 
-/** The same; undefined when there is none. */
+/** The mission of the current directory; undefined when it belongs to none. */
 export function missionAtHere({ config, surroundings: { cwd } }: CliContext): MissionId | undefined {
   return missionAt(config.config.missions_root, cwd);
 }

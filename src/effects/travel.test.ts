@@ -49,7 +49,7 @@ it("a torn last line is not copied", () => {
   expect(openHistoryFile(systemMachine, to).read().damaged).toBe(0);
 });
 
-it("a history with another beginning gets the missing lines, and everything counts as later", () => {
+it("a history that starts differently gets the missing lines, and all of them count as later", () => {
   openHistoryFile(systemMachine, to).append({ source: "once", id: "own", attempt: 1, state: "done" });
   const firstLine = readFileSync(from).indexOf("\n") + 1;
   expect(merge(firstLine)).toBe(0);

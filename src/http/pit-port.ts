@@ -111,7 +111,7 @@ export function createPitPort(pitContext: PitContext, live?: LiveCheckpoints): P
   };
 }
 
-/** Taken from the dirty set, if the pit has one. */
+/** Uses the dirty set, if the pit has one. */
 async function takeCheckpoint(
   pitContext: PitContext,
   live: LiveCheckpoints | undefined,
@@ -131,7 +131,7 @@ async function takeCheckpoint(
   };
   if (onlyWatched && !live?.isWatched(mission))
     throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
-      hint: `lazarus checkpoint ${mission} walks it`,
+      hint: `lazarus checkpoint ${mission}, which walks it`,
     });
   return await (live?.checkpoint(mission, options) ?? capture(pitContext, mission, options));
 }

@@ -251,7 +251,7 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXa
 
 const PR_SET_CHILD_SUBREAPER = 36;
 const F_SETFD = 2;
-/** The same on every Linux architecture; glibc has a wrapper only since 2.36. */
+/** This number is the same on every Linux architecture; glibc has a wrapper only since 2.36. */
 const SYS_PIDFD_OPEN = 434;
 const POLLIN = 1;
 const POLLFD_BYTES = 8;

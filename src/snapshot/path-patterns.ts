@@ -31,7 +31,7 @@ export function createMatcher(patterns: readonly string[]): Matcher {
 /** Copies of an agent's databases, which cannot be redacted (docs/conversation.md). */
 const CONVERSATION_DATABASES = "conversation/**/*.database";
 
-/** The same for secrets, where a pattern that matches a directory covers everything in it. */
+/** Matches paths of secrets: a pattern that matches a directory covers everything in it. */
 export function createSecretMatcher(patterns: readonly string[]): (path: string) => boolean {
   const matches = createMatcher([...patterns, CONVERSATION_DATABASES]);
   const known = new Map<string, boolean>([["", false]]);

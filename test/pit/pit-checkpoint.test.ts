@@ -69,7 +69,7 @@ async function listSaved(id: string): Promise<string[]> {
   return listTree(directory);
 }
 
-/** The same, without the rest of the cell. */
+/** The files of a checkpoint's worktree, without the rest of the cell. */
 async function listWorktree(id: string): Promise<string[]> {
   const directory = join(world.directory, `restored-${id}`);
   const { exit, stderr } = await world.call(["restore", "m1", id, "--to", directory]);

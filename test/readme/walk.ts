@@ -22,7 +22,7 @@ interface World {
 }
 
 /**
- * The same blocks with the output that the commands print now. `inspect` sees the reader's home at the end, with all
+ * Returns the blocks with the output that the commands print now. `inspect` sees the reader's home at the end, with all
  * the files that the README created.
  */
 export async function walkReadme(

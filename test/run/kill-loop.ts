@@ -68,7 +68,7 @@ export interface CellResult extends Cell {
   readonly parked: boolean;
   /** How often each of the two effects happened before a human resolved one. */
   readonly before: readonly number[];
-  /** The same at the end. */
+  /** How often each of them had happened at the end. */
   readonly after: readonly number[];
   readonly status: string;
 }

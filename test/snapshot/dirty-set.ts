@@ -38,8 +38,8 @@ export function dirtySince(then: Moment, now: Moment): DirtySet {
 }
 
 /**
- * The same as the kernel reports it: nothing about what is below a directory that appeared, and below one that disappeared only
- * what changed before that.
+ * The dirty set as the kernel reports it: nothing below a directory that appeared, and below one that disappeared only what
+ * changed before that.
  */
 export function asReported({ paths }: DirtySet, then: Moment, now: Moment): DirtySet {
   const appeared = new Set<string>();
@@ -61,7 +61,7 @@ function inodeOf(stat: string | undefined): string | undefined {
   return stat?.split(" ", 2).join(" ");
 }
 
-/** The same, with paths that did not change or never existed: a dirty set may always name more. */
+/** Adds paths that did not change or never existed: a dirty set may always name more. */
 export function withNoise({ paths, trees }: DirtySet, moment: Moment, random: Random): DirtySet {
   const known = [...moment.keys()];
   const noise = () => {

@@ -55,7 +55,7 @@ export function createWorld(home?: string): World {
   return worldOf(directory, context);
 }
 
-/** The same with its worktree in a directory elsewhere, which is removed at the end. */
+/** A fresh home whose mission has its worktree in a directory elsewhere, which is removed at the end. */
 export async function createOutsideWorld(home: string | undefined, worktree: string): Promise<World> {
   const directory = home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
   fs.mkdirSync(worktree, { recursive: true });

@@ -54,7 +54,7 @@ export function formatExact(value: unknown): string {
   return `${escapeNonAscii(JSON.stringify(value, null, 2))}\n`;
 }
 
-/** The same on a single line, for logs. */
+/** Formats a value on a single line, for logs; ASCII only as well. */
 export function formatLine(value: unknown): string {
   return escapeNonAscii(JSON.stringify(value));
 }

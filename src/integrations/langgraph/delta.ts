@@ -28,7 +28,7 @@ export function diffBytes(base: Uint8Array, next: Uint8Array): Delta {
   return { keep, tail, middle: next.subarray(keep, next.length - tail) };
 }
 
-/** The same for values in pieces. Leading pieces that are the same objects are not compared byte by byte. */
+/** `diffBytes` for values in pieces. Leading pieces that are the same objects are not compared byte by byte. */
 export function diffPieces(base: readonly Uint8Array[], next: readonly Uint8Array[]): Delta {
   let same = 0;
   let kept = 0;

@@ -31,7 +31,7 @@ export interface End {
 
 export interface PolicyLimits {
   readonly backoffMs: readonly number[];
-  /** The same after an overload, a network failure or a used-up quota. */
+  /** The backoff after an overload, a network failure or a used-up quota. */
   readonly overloadBackoffMs: readonly number[];
   /** A life of this length resets the backoff and the count of similar crashes. */
   readonly healthyMs: number;

@@ -27,7 +27,7 @@ export interface Obstacle {
   readonly hint: string;
 }
 
-/** The same for a revival, which depends on what was kept from the first life. */
+/** Why the agent cannot be revived; undefined when it can. A revival also depends on what was kept from the first life. */
 export function findRevivalObstacle(
   context: PitContext,
   record: MissionRecord,

@@ -118,7 +118,7 @@ describe("the note", () => {
     expect(text).toMatch(/Your task:$/);
   });
 
-  it("lists what a conversation did that is not continued", () => {
+  it("lists the calls of a conversation that is not continued", () => {
     const lostCalls = Array.from({ length: 23 }, (_, index) => `Bash: echo ${index}\nrm -rf /`);
     const text = resumePrompt(
       facts(),

@@ -9,7 +9,7 @@ export interface Libc {
   readonly darwin: boolean;
   /** Binds a C function by its prototype. */
   func(prototype: string): CFunction;
-  /** The same, bound on its first call. */
+  /** Like `func`, but binds the function on its first call. */
   lazy(prototype: string): CFunction;
   lastCode(): string;
   fail(call: string, path?: FilePath): never;

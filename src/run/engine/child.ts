@@ -29,7 +29,7 @@ export function generateChild<T>(
   });
 }
 
-/** The same for a run that is streamed. When it waits, the call of the tool does not end, even if it has read the stream. */
+/** Like `generateChild`, for a run that is streamed. When it waits, the call of the tool does not end, even if it has read the stream. */
 export async function streamChild<T extends { readonly outcome: Promise<RunOutcome> }>(
   log: RunLog,
   runId: string | undefined,

@@ -64,7 +64,7 @@ function isSoundTree(context: MissionContext, { layers, captured }: Candidate): 
   return scan.isSound();
 }
 
-/** The same content in other layers: throws unless they describe it exactly. */
+/** Throws unless the new layers describe exactly the content of the old ones. */
 export function passCompaction(
   context: MissionContext,
   before: readonly LayerRef[],

@@ -141,7 +141,7 @@ export function copyKnownRepositories(
   return copyRepositories(context, new Set([...OWN_POINTERS, ...known.filter(isPointerPath)]));
 }
 
-/** The same for those that the walk has found. The cell must be walked again where one was copied. */
+/** Copies the repositories that the walk has found. If one was copied, the cell must be walked again. */
 export function copyFoundRepositories(
   context: MissionContext,
   { found }: Walk,

@@ -35,7 +35,7 @@ export interface Scan {
   readonly rules: string;
   /** When the walk started: later changes may have been missed. */
   readonly startMs: number;
-  /** The same by the clock that file systems use. */
+  /** When the walk started, by the clock that file systems use. */
   readonly systemMs: number;
   /** Only new names in some directories were looked for. */
   readonly isPartial: boolean;

@@ -1,4 +1,4 @@
-// Copies what a repository of a cell keeps outside of it into `state/git-outside`, which checkpoints hold like any other
+// Copies what a repository of a cell keeps outside of it into `state/git-outside`, which checkpoints save like any other
 // directory: refs and their objects through `git fetch`, HEAD, index and other small files unchanged. Takes time only
 // when one of them has changed. Nothing outside the cell is written.
 import { hash } from "node:crypto";

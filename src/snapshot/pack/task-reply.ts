@@ -108,7 +108,7 @@ function decodeItem(numbers: Float64Array, start: number, item: CaptureItem, sha
   return described;
 }
 
-/** The same number, without a heap object of its own where that is possible. */
+/** The same number, as a small integer if possible, which needs no heap object. */
 function compact(value: number): number {
   const small = value | 0;
   return small === value ? small : value;

@@ -135,7 +135,7 @@ const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_
 /** Reused: a thread finishes one directory at a time. */
 const made = createStat();
 
-/** The same for a directory that this process has just made, through one descriptor: half the time of lookups by path. */
+/** Finishes a directory that this process has just made, through one descriptor: half the time of lookups by path. */
 export function finishDirectory(path: string, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): void {
   const target = systemPath(path);
   const fd = openSync(target, OPEN_DIRECTORY);

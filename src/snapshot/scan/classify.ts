@@ -14,7 +14,7 @@ export interface Unit {
 export interface Suspects {
   /** New or certainly different paths with a single name; stored without hashing. */
   readonly certain: CaptureItem[];
-  /** The same for files with several names. */
+  /** New or certainly different files with several names. */
   readonly certainGroups: Unit[];
   /** Known paths whose stat changed: hashed before they are stored. */
   readonly doubtful: Unit[];

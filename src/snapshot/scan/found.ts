@@ -45,7 +45,7 @@ export interface Survey {
   readonly rules: string;
   /** When the walk started: later changes may have been missed. */
   readonly scanStartMs: number;
-  /** The same by the clock that file systems use, and a tick earlier: a directory that changed since may have other names. */
+  /** A tick before the walk started, by the clock that file systems use: a directory that changed since may have other names. */
   readonly namesSinceMs: number;
   /** Inodes of files that processes have mapped for writing: they may change without a change in their stat. */
   readonly mapped: ReadonlySet<number>;

@@ -69,7 +69,7 @@ export function findFaults(below: Tree, tables: readonly Toc[], only?: ReadonlyS
 
 export const NOT_CONTINUABLE = "continues a file that the layers below do not have";
 
-/** Whether a file can be continued after so many bytes: exactly that many are stored, without holes. */
+/** Whether a file can be continued after this many bytes: exactly that many are stored, without holes. */
 export function isContinuable(
   { type, size, extents }: Pick<TocEntry, "type" | "size" | "extents">,
   after: number,

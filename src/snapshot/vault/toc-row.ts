@@ -1,12 +1,12 @@
 // Encodes one row of a table of contents as JSON text. A first checkpoint writes a row per file, so plain rows are
-// written byte by byte: a third of the time that joining and encoding strings takes. Pure.
+// written byte by byte, in a third of the time of joining and encoding strings. Pure.
 import type { Entry, EntryType } from "../model/entry.ts";
 
 /** An entry without its layer: a table describes one layer only. */
 export type TocEntry = Omit<Entry, "location"> & {
   readonly at?: number;
   readonly length?: number;
-  /** A continued file: so many bytes are those of the same path in the layers below, and the stored bytes follow them. */
+  /** For a continued file: this many bytes come from the same path in the layers below; the stored bytes follow them. */
   readonly after?: number;
 };
 

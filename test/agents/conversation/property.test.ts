@@ -1,5 +1,5 @@
 // Random histories of a transcript: complete and cut lines, rewrites, lost caches, a disk that fails in the middle. Every
-// checkpoint has the whole lines of its moment, and a restore to any of them gives exactly those back.
+// checkpoint contains the complete lines that exist at that time, and restoring any of them returns exactly those.
 import fs from "node:fs";
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -71,7 +71,7 @@ function failingDisk(after: number): Disk {
 
 const wholeLines = (text: string) => text.slice(0, text.lastIndexOf("\n") + 1);
 
-it("a checkpoint has the whole lines of its moment, and a restore gives them back", async () => {
+it("a checkpoint contains the complete lines that exist at that time, and a restore returns them", async () => {
   const history = fc.array(event, { minLength: 3, maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(history, async (events) => {

@@ -165,7 +165,7 @@ describe("a durable agent is indistinguishable from the plain one", () => {
   });
 });
 
-/** A process that dies after so many writes: nothing it does later counts. */
+/** A process that dies after a number of writes: nothing that it does later counts. */
 function dyingAfter(journal: Journal, writes: number): { journal: Journal; died: Promise<void> } {
   let left = writes;
   const { promise: died, resolve } = Promise.withResolvers<void>();
