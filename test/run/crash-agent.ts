@@ -1,21 +1,21 @@
-// The agent of the kill loop: two steps with one effect each, then a final answer. It resumes an interrupted run or begins
-// one, and prints how it ended. Configured by its arguments.
+// The agent of the kill loop: two phases with one effect each, then a final answer. It resumes an interrupted run or begins
+// one, and prints how it ended.
 import { jsonSchema } from "ai";
-import {
-  type Agent,
-  createExecutor,
-  type EffectClass,
-  openPostgresRunStore,
-  openSqliteRunStore,
-  recoverInterrupted,
-} from "../../src/run/index.ts";
+import { type Agent, createExecutor, recoverInterrupted } from "../../src/run/index.ts";
 import { createScriptedModel } from "./scripted-model.ts";
+import { actNested, effectClass, openStore, postEffect, printEnd, RUN_ID, reconcile } from "./victim.ts";
 
-const [place = "", schema = "", effect = "", world = ""] = process.argv.slice(2);
-const RUN_ID = "r";
-
-const isDone = async (id: string) =>
-  ((await (await fetch(`${world}/${id}`)).json()) as { count: number }).count > 0;
+const store = await openStore();
+const executor = createExecutor({
+  model: createScriptedModel([{ calls: [{ tool: "act", input: {} }] }, "done"]),
+  store,
+  checkpoint: { required: true },
+});
+const inputSchema = jsonSchema<object>({ type: "object" });
+const child: Agent = {
+  id: "child",
+  tools: { act: { inputSchema, effect: "once", execute: postEffect } },
+};
 const agent: Agent = {
   id: "crash-agent",
   phases: [
@@ -24,35 +24,24 @@ const agent: Agent = {
   ],
   tools: {
     act: {
-      inputSchema: jsonSchema<object>({ type: "object" }),
-      effect: effect as EffectClass,
-      execute: async (_, { effectId }) => {
-        await fetch(`${world}/${effectId}`, { method: "POST" });
-        return "acted";
-      },
-      reconcile: async (id) =>
-        (await isDone(id)) ? { outcome: "done", output: "acted" } : { outcome: "not-done" },
+      inputSchema,
+      effect: effectClass,
+      execute: () =>
+        effectClass === "nested"
+          ? actNested(async () => (await executor.run(child, "act")).output)
+          : postEffect(),
+      reconcile,
     },
   },
 };
 
-const store = place.startsWith("postgres:")
-  ? await openPostgresRunStore(place, { schema, maxConnections: 2 })
-  : openSqliteRunStore(place);
-const executor = createExecutor({
-  model: createScriptedModel([{ calls: [{ tool: "act", input: {} }] }, "done"]),
-  store,
-  checkpoint: { required: true },
-});
 if ((await store.head(RUN_ID)) === undefined) await executor.run(agent, "go", { runId: RUN_ID });
 // The kill loop may hit the same step ten times in a row.
-else await recoverInterrupted(executor, { agentFor: () => agent, maxDeaths: Number.POSITIVE_INFINITY });
-const record = await store.load(RUN_ID);
-process.stdout.write(
-  JSON.stringify({
-    status: record?.head.status,
-    unknown: record?.effects.filter(({ state }) => state === "unknown").map(({ id }) => id),
-    messages: record?.transcript.length,
-  }),
-);
+else {
+  await recoverInterrupted(executor, {
+    agentFor: (head) => (head.agentId === agent.id ? agent : undefined),
+    maxDeaths: Number.POSITIVE_INFINITY,
+  });
+}
+await printEnd(store);
 await store[Symbol.asyncDispose]();

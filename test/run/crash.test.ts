@@ -1,7 +1,7 @@
 // The part of the kill matrix in every test run: SQLite with `once` tools at every crash point, and the other classes at
 // the points around the effect. `npm run test:crash` runs all of it, also on PostgreSQL.
 import { describe, expect, test } from "vitest";
-import { brokenPromise, type Class, enginePoints, killAt } from "./kill-loop.ts";
+import { brokenPromise, type Class, enginePoints, killAt, killAtPasses } from "./kill-loop.ts";
 
 const AROUND_THE_EFFECT = ["engine.effect.started", "engine.effect.happened", "engine.effect.reconciled"];
 const cells: [string, Class][] = [
@@ -23,6 +23,23 @@ describe("killed with SIGKILL", () => {
       }
     },
   );
+});
+
+describe("killed with SIGKILL at any pass of a point around an effect", () => {
+  const modes = [
+    ["an executor", undefined],
+    ["a durable agent, generate", "generate"],
+    ["a durable agent, stream", "stream"],
+  ] as const;
+  test.concurrent.each(modes)("a step and a child run of nested tools act once: %s", async (_, durable) => {
+    for (const point of ["engine.effect.started", "engine.effect.happened"]) {
+      const results = await killAtPasses({ point, store: "sqlite", class: "nested", durable }, undefined);
+      expect(results.map(brokenPromise)).toEqual(results.map(() => undefined));
+      // Two calls of the parent, and one of the child, whose outcome is unknown.
+      expect(results.map(({ kills }) => kills)).toEqual([1, 1, 1]);
+      expect(results.filter(({ parked }) => parked).length).toBe(1);
+    }
+  });
 });
 
 describe("killed with SIGKILL, and its store restored to before the run", () => {

@@ -1,5 +1,5 @@
-// The kill loop: SIGKILL at a crash point, restart until the run ends, and count the effects in this process. A point that
-// only a resume passes is armed in the resume.
+// The kill loop: SIGKILL at a crash point, restart until the run ends, and count the effects in this process, which is never
+// killed. A point that only a resume passes is armed in the resume.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,8 @@ const MAX_STARTS = 5;
 /** Leaves a started effect behind, with an unknown outcome for the next start. */
 const INTERRUPTION = "engine.effect.happened";
 
-export const CLASSES = ["read", "idempotent", "once", "reconcile"] as const;
+/** A nested tool makes its first effect in a step and its second in a child run, both once. */
+export const CLASSES = ["read", "idempotent", "once", "reconcile", "nested"] as const;
 export type Class = (typeof CLASSES)[number];
 
 /** All crash points of executors and durable agents. The migration of old databases has its own test. */
@@ -58,7 +59,7 @@ export interface Cell {
   /** Remove the store after the first kill, as a restore to a checkpoint from before the run does. */
   readonly rollBack?: boolean;
   /** A durable agent instead of an executor, and how it is called. */
-  readonly durable?: "generate" | "stream";
+  readonly durable?: "generate" | "stream" | undefined;
 }
 
 export interface CellResult extends Cell {
@@ -75,7 +76,7 @@ export interface CellResult extends Cell {
 
 interface Ended {
   readonly killed: boolean;
-  readonly output: { status?: string; unknown?: string[]; messages?: number };
+  readonly output: { status?: string; unknown?: string[] };
 }
 
 /** Kills at the point, then brings the run to its end. `place` is a directory, or a postgres:// connection. */
@@ -114,10 +115,11 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
     let parked = false;
     for (let i = 0; i < MAX_STARTS && last.output.status !== "completed"; i += 1) {
       last = await start();
-      if (last.output.status !== "needs-human") continue;
+      const { unknown = [] } = last.output;
+      if (unknown.length === 0) continue;
       parked = true;
       before ??= [...world.effects.values()];
-      await resolveAsHuman(cell.store, [place, schema], last.output.unknown ?? [], world);
+      await resolveAsHuman(cell.store, [place, schema], unknown, world);
     }
     const after = [...world.effects.values()];
     return {
@@ -133,6 +135,20 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
   }
 }
 
+/**
+ * Kills at the first pass of the point, in the case of a nested tool at each: its step and its child run pass the same points
+ * as the run does.
+ */
+export async function killAtPasses(cell: Cell, postgres: string | undefined): Promise<CellResult[]> {
+  const results = [await killAt(cell, postgres)];
+  while (cell.class === "nested" && results.at(-1)!.kills > 0) {
+    const result = await killAt({ ...cell, point: `${cell.point}#${results.length + 1}` }, postgres);
+    if (result.kills === 0 && result.status === "completed") break;
+    results.push(result);
+  }
+  return results;
+}
+
 /** Checks how often effects of a class may happen; returns the violation, if any. */
 export function brokenPromise(result: CellResult): string | undefined {
   const { status, before, after, kills } = result;
@@ -144,6 +160,7 @@ export function brokenPromise(result: CellResult): string | undefined {
     case "idempotent":
       return after.every((count) => count >= 1) ? undefined : "an effect was lost";
     case "once":
+    case "nested":
       if (before.some((count) => count > 1)) return "a once effect happened twice";
       return after.every((count) => count === 1) ? undefined : "a once effect was lost or repeated";
     case "reconcile":

@@ -1,60 +1,48 @@
 // The agent of the kill loop of durable agents: two steps with one effect each, then an answer, as a whole or as a stream. It
-// begins its run or continues it, and prints how it ended. Configured by its arguments.
+// begins its run or continues it, and prints how it ended.
 import { type FlexibleSchema, isStepCount, jsonSchema, tool } from "ai";
-import {
-  currentEffect,
-  DurableAgent,
-  type EffectRule,
-  openPostgresRunStore,
-  openSqliteRunStore,
-} from "../../../src/run/index.ts";
+import { DurableAgent, type EffectRule } from "../../../src/run/index.ts";
+import { actNested, effectClass, openStore, postEffect, printEnd, RUN_ID, reconcile } from "../victim.ts";
 import { call, script } from "./models.ts";
 
-const [place = "", schema = "", effect = "", world = "", mode = "generate"] = process.argv.slice(2);
-const RUN_ID = "r";
-const anything = jsonSchema({ type: "object" }) as FlexibleSchema<Record<string, unknown>>;
-const isDone = async (id: string) =>
-  ((await (await fetch(`${world}/${id}`)).json()) as { count: number }).count > 0;
-const rule: EffectRule<never> =
-  effect === "reconcile"
-    ? {
-        reconcile: async (id) =>
-          (await isDone(id)) ? { outcome: "done", output: "acted" } : { outcome: "not-done" },
-      }
-    : (effect as "once");
-const store = place.startsWith("postgres:")
-  ? await openPostgresRunStore(place, { schema, maxConnections: 2 })
-  : openSqliteRunStore(place);
-const settings = {
-  id: "kill-agent",
-  model: script([[call("act", { n: 1 })], [call("act", { n: 2 })], "done"]),
-  tools: {
-    act: tool({
-      inputSchema: anything,
-      execute: async () => {
-        await fetch(`${world}/${currentEffect()!.id}`, { method: "POST" });
-        return "acted";
-      },
-    }),
+const isStream = process.argv[6] === "stream";
+const inputSchema = jsonSchema({ type: "object" }) as FlexibleSchema<Record<string, unknown>>;
+const stopWhen = isStepCount(9);
+const rule: EffectRule<never> = effectClass === "reconcile" ? { reconcile } : effectClass;
+const store = await openStore();
+const child = new DurableAgent(
+  {
+    id: "child",
+    model: script([[call("act", { n: 1 })], "done"]),
+    tools: { act: tool({ inputSchema, execute: postEffect }) },
+    stopWhen,
   },
-  stopWhen: isStepCount(9),
-};
-const agent = new DurableAgent(settings, { store, effects: { act: rule }, recover: false });
+  { store, recover: false },
+);
+const startChild = async () =>
+  isStream
+    ? await (await child.stream({ prompt: "act" })).text
+    : (await child.generate({ prompt: "act" })).text;
+const agent = new DurableAgent(
+  {
+    id: "kill-agent",
+    model: script([[call("act", { n: 1 })], [call("act", { n: 2 })], "done"]),
+    tools: {
+      act: tool({
+        inputSchema,
+        execute: () => (effectClass === "nested" ? actNested(startChild) : postEffect()),
+      }),
+    },
+    stopWhen,
+  },
+  { store, effects: { act: rule }, recover: false },
+);
 const parameters = { prompt: "go", runId: RUN_ID };
 try {
-  if (mode === "stream") await (await agent.stream(parameters)).outcome;
+  if (isStream) await (await agent.stream(parameters)).outcome;
   else await agent.generate(parameters);
 } catch (error) {
-  if ((error as { code?: string }).code !== "RUN_NEEDS_HUMAN") throw error;
+  if (!["RUN_NEEDS_HUMAN", "RUN_WAITING"].includes((error as { code?: string }).code ?? "")) throw error;
 }
-const { journal } = store.log;
-const entries = await journal.readEntries(RUN_ID);
-process.stdout.write(
-  JSON.stringify({
-    status: (await journal.readHead(RUN_ID))?.status,
-    unknown: entries
-      .filter(({ state }) => state === "unknown")
-      .map(({ step, call: n }) => `${RUN_ID}.${step}.${n}`),
-  }),
-);
+await printEnd(store);
 await store[Symbol.asyncDispose]();
