@@ -1,12 +1,13 @@
 // Approvals of tool calls. What a client sends is a claim, never a proof: an answer counts only if it names a request that
-// this store holds, for the same call, tool and input, and the call that runs is the recorded one. The history that came
-// with the answer is not used.
-import type { ModelMessage } from "ai";
+// this store holds, for the same call, tool and input, and the call that runs is the recorded one. Of the history that came
+// with the answer, only what the same message says about other calls of the step is used.
+import { type ModelMessage, modelMessageSchema } from "ai";
 import type { HeadRow, WaitRow } from "../journal/journal.ts";
-import { findHead, type RunLog } from "../log/run-log.ts";
+import { findHead, type RunLog, readEntries } from "../log/run-log.ts";
 import { inputDigest } from "../model/ledger.ts";
 import { answerApproval, invalidApproval } from "../operations/approve.ts";
 import type { LiveRun } from "./live-run.ts";
+import { callsOf, itemsOf, type RecordedResponse } from "./response.ts";
 import type { Settings } from "./seam.ts";
 import type { Approval } from "./session.ts";
 
@@ -54,6 +55,13 @@ export function claimedApprovals(messages: readonly ModelMessage[] | undefined):
     });
 }
 
+/** Who claims that a human has answered. */
+interface Claimant {
+  readonly agentId: string;
+  readonly caller: string | undefined;
+  readonly history: readonly ModelMessage[];
+}
+
 /**
  * Records answers that match the requests of their run, which has to be one of this agent and, if the call names a caller, of that
  * caller. Throws RUN_APPROVAL_INVALID for one that does not.
@@ -61,7 +69,7 @@ export function claimedApprovals(messages: readonly ModelMessage[] | undefined):
 export async function acceptApprovals(
   log: RunLog,
   claimed: readonly ClaimedApproval[],
-  { agentId, caller }: { readonly agentId: string; readonly caller: string | undefined },
+  { agentId, caller, history }: Claimant,
 ): Promise<string> {
   const [{ runId, approvalId: first }] = claimed as [ClaimedApproval];
   const head = await findHead(log, runId);
@@ -82,10 +90,46 @@ export async function acceptApprovals(
       throw invalidApproval(claim.approvalId, "it is for another call");
     }
   }
+  let sent = await sentWith(log, runId, waits, history.at(-1)!);
   for (const { approvalId, approved, reason } of claimed) {
-    await answerApproval(log, runId, waits.get(approvalId)!, { approved, reason });
+    const wait = waits.get(approvalId)!;
+    await answerApproval(log, runId, wait, { approved, reason, sent });
+    if (wait.state !== "answered") sent = [];
   }
   return runId;
+}
+
+/**
+ * What the message with the answers says about other calls of the same step: results of tools that the client executes, and
+ * answers to requests of the provider. A result of any other call is not used.
+ */
+async function sentWith(
+  log: RunLog,
+  runId: string,
+  waits: ReadonlyMap<string, WaitRow>,
+  message: ModelMessage,
+): Promise<readonly Part[]> {
+  const others = partsOf(message).filter(
+    ({ type, approvalId }) =>
+      type === "tool-result" || (type === "tool-approval-response" && !waits.has(approvalId)),
+  );
+  if (others.length === 0) return [];
+  const entries = await readEntries(log, runId);
+  const last = entries.findLast(({ kind }) => kind === "response");
+  if (last === undefined) return [];
+  const items = itemsOf(last.value as RecordedResponse);
+  const calls = callsOf(last.step, items);
+  // A call with an entry was executed here, and one with a request is not the client's to execute.
+  const isHandled = (call: number) =>
+    entries.some((entry) => entry.kind === "effect" && entry.step === last.step && entry.call === call) ||
+    [...waits.values()].some((wait) => wait.step === last.step && wait.call === call);
+  const sent = others.filter(({ type, toolCallId, approvalId }) => {
+    if (type === "tool-approval-response") return items.some((item) => item.approvalId === approvalId);
+    const places = calls.filter(({ callId }) => callId === toolCallId);
+    return places.length > 0 && !places.some(({ call }) => isHandled(call));
+  });
+  if (modelMessageSchema.safeParse({ role: "tool", content: sent }).success) return sent;
+  throw invalidApproval(waits.keys().next().value!, "a tool result that was sent with it is not valid");
 }
 
 /** Why a run is not that of a caller. */

@@ -2,6 +2,7 @@
 // generateText and streamText.
 import type { ModelMessage } from "ai";
 import { findHead, readInbox } from "../log/run-log.ts";
+import { answerParts } from "../log/transcript.ts";
 import { RunStopped } from "../model/stop.ts";
 import { MESSAGE } from "../operations/send.ts";
 import { requestedApprovals } from "./approvals.ts";
@@ -151,12 +152,26 @@ export async function inputOf(loop: Loop, session: Session, segment: Segment): P
   work.catch(() => {});
   const { responseMessages } = await Promise.race([work, replay.halted]);
   const { prompt, messages, abortSignal: _, experimental_steering: __, ...rest } = call;
-  const answers = segment.approvals.map((approval) => ({ type: "tool-approval-response", ...approval }));
+  const answers = newParts(answerParts(segment.approvals), responseMessages);
   const asked = messages ?? (typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt);
   return {
     ...rest,
     messages: [...asked, ...responseMessages, { role: "tool", content: answers } as unknown as ModelMessage],
   };
+}
+
+/** Without results of calls that have one: a client repeats those that it was told. */
+function newParts(parts: readonly Settings[], before: readonly ModelMessage[]): Settings[] {
+  const known = new Set(before.flatMap(({ content }): unknown[] => partsOf(content).map(resultId)));
+  return parts.filter((part) => resultId(part) === undefined || !known.has(resultId(part)));
+}
+
+function partsOf(content: unknown): readonly Settings[] {
+  return Array.isArray(content) ? content : [];
+}
+
+function resultId({ type, toolCallId }: Settings): unknown {
+  return type === "tool-result" ? toolCallId : undefined;
 }
 
 async function streamed(result: Settings): Promise<Settings> {

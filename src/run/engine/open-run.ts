@@ -71,7 +71,11 @@ export async function openRun(
   if (claimed.length > 0) {
     const { agentId } = kind;
     const { caller } = parameters;
-    return continueKnown(log, kind, await acceptApprovals(log, claimed, { agentId, caller }));
+    return continueKnown(
+      log,
+      kind,
+      await acceptApprovals(log, claimed, { agentId, caller, history: history! }),
+    );
   }
   const input = storedInput(mode, call);
   const given = parameters.runId ?? child?.id;

@@ -39,6 +39,8 @@ export interface Approval {
   readonly approvalId: string;
   readonly approved: boolean;
   readonly reason?: string;
+  /** What the client sent with it about other calls of the step. */
+  readonly sent?: readonly object[];
 }
 
 /** One call of the loop. */

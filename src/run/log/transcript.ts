@@ -28,10 +28,10 @@ export function transcriptOf(entries: readonly Entry[]): TranscriptEntry[] {
   const transcript: TranscriptEntry[] = [];
   let phase = 0;
   for (const [i, { step: base, value }] of inputs.entries()) {
-    const { input, approvals } = value as { input?: Input; approvals?: readonly object[] };
+    const { input, approvals = [] } = value as { input?: Input; approvals?: readonly object[] };
     phase = input?.phase ?? phase;
     if (input !== undefined) transcript.push(...opening(input, base));
-    else transcript.push({ step: base, phase, message: answers(approvals ?? []) });
+    else transcript.push({ step: base, phase, message: answered(approvals) });
     const end = inputs[i + 1]?.step ?? lastStep;
     for (let step = base + 1; step <= end; step += 1) {
       for (const message of messagesAt(inserted, step)) transcript.push({ step: step - 1, phase, message });
@@ -51,9 +51,17 @@ function opening({ call, phase = 0, given = 0 }: Input, step: number): Transcrip
   return messages.map((message, i) => ({ step, phase: i < given ? -1 : phase, message }));
 }
 
-function answers(approvals: readonly object[]): ModelMessage {
-  const content = approvals.map((approval) => ({ type: "tool-approval-response", ...approval }));
-  return { role: "tool", content } as unknown as ModelMessage;
+/** The answers of a human as parts of a message, after what the client sent with them about other calls. */
+export function answerParts(approvals: readonly { readonly sent?: readonly object[] }[]): object[] {
+  const answers = approvals.map(({ sent: _, ...approval }) => ({
+    type: "tool-approval-response",
+    ...approval,
+  }));
+  return [...approvals.flatMap(({ sent = [] }) => sent), ...answers];
+}
+
+function answered(approvals: readonly object[]): ModelMessage {
+  return { role: "tool", content: answerParts(approvals) } as unknown as ModelMessage;
 }
 
 function messagesAt(inserted: ReadonlyMap<number, readonly Entry[]>, step: number): ModelMessage[] {

@@ -81,16 +81,23 @@ function checkAnswer(answer: ApprovalAnswer | null): void {
   });
 }
 
-/** Records one answer. The same decision again is accepted; the opposite one is refused. */
+/**
+ * Records one answer, and the parts of messages that a client sent with it. The same decision again is accepted; the opposite
+ * one is refused.
+ */
 export async function answerApproval(
   log: RunLog,
   runId: string,
   wait: WaitRow,
-  given: ApprovalAnswer,
+  { sent = [], ...given }: ApprovalAnswer & { readonly sent?: readonly object[] },
 ): Promise<ApprovalVerdict> {
   checkAnswer(given);
   const { approved, reason } = given;
-  const answer = { approved, ...(reason === undefined ? {} : { reason }) };
+  const answer = {
+    approved,
+    ...(reason === undefined ? {} : { reason }),
+    ...(sent.length === 0 ? {} : { sent }),
+  };
   const verdict = wait.state === "answered" ? "closed" : await answerWait(log, runId, wait, answer);
   if (verdict === "answered" || verdict === "expired") return verdict;
   if (verdict !== "closed") throw invalidApproval(wait.id, "it is gone");

@@ -30,7 +30,7 @@ export interface Case {
   readonly timed?: boolean;
 }
 
-const add = tool({
+export const add = tool({
   description: "Adds.",
   title: "Adder",
   strict: true,
@@ -159,6 +159,12 @@ export const CASES: Readonly<Record<string, Case>> = {
     lines: ['{"answer": 42}'],
     settings: () => ({ output: Output.object({ schema: z.object({ answer: z.number() }) }) }),
   },
+  "output of a choice": {
+    lines: ['{"result": "red"}'],
+    settings: () => ({ output: Output.choice({ options: ["red", "blue"] }) }),
+  },
+  "output of any JSON": { lines: ['{"a": [1, null]}'], settings: () => ({ output: Output.json() }) },
+  "output of text": { lines: ["plain"], settings: () => ({ output: Output.text() }) },
   "output elements": {
     lines: ['{"elements": [1, 2]}'],
     settings: () => ({ output: Output.array({ element: z.number() }) }),

@@ -2,14 +2,15 @@
 // is killed at every write and resumed by another process. The list of features comes from the SDK's own types.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ToolLoopAgent } from "ai";
+import { Output, type ToolLoopAgent } from "ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import type { Journal } from "../../../src/run/journal/journal.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
-import { agentOf, CASES, type Case } from "./cases.ts";
+import { CASES, type Case } from "./cases.ts";
 import { FEATURES } from "./features.ts";
+import { type Any, type Observed, observe, RESULT_FIELDS } from "./observe.ts";
 import { processesOf } from "./processes.ts";
 import { fieldsOf } from "./sdk-types.ts";
 
@@ -21,133 +22,6 @@ beforeEach(() => {
   });
 });
 afterEach(() => vi.restoreAllMocks());
-
-// biome-ignore lint/suspicious/noExplicitAny: results of agents with different tools.
-type Any = any;
-type Mode = "generate" | "stream";
-
-const RESULT_FIELDS = [
-  ...[
-    "content",
-    "text",
-    "reasoning",
-    "reasoningText",
-    "files",
-    "sources",
-    "toolCalls",
-    "toolResults",
-    "warnings",
-  ],
-  ...["finishReason", "rawFinishReason", "usage", "totalUsage", "request", "response", "responseMessages"],
-  ...[
-    "providerMetadata",
-    "steps",
-    "finalStep",
-    "output",
-    "staticToolCalls",
-    "dynamicToolCalls",
-    "staticToolResults",
-  ],
-  "dynamicToolResults",
-] as const;
-
-/** Plain data without what differs by nature: ids that the SDK makes up, and durations. */
-function plain(value: unknown, seen: unknown[] = []): unknown {
-  if (typeof value === "string") return /^(?:id-\d+|run\.\d+\.\w+|call-0|run)$/.test(value) ? "<id>" : value;
-  if (typeof value === "function") return "<function>";
-  if (typeof value !== "object" || value === null) return value;
-  if (seen.includes(value)) return "<cycle>";
-  const inside = [...seen, value];
-  if (value instanceof Date || value instanceof Uint8Array || value instanceof URL) return value;
-  if (value instanceof Error) return { name: value.name, message: value.message };
-  if (value instanceof Set) return new Set([...value].map((each) => plain(each, inside)));
-  if (Array.isArray(value)) return value.map((each) => plain(each, inside));
-  if (value instanceof AbortSignal) return value.aborted ? "aborted" : "not aborted";
-  if (isModel(value)) return { provider: value.provider, modelId: value.modelId };
-  const fields = Object.entries(value)
-    .filter(([name, each]) => each !== undefined && !SKIPPED.has(name))
-    .map(([name, each]) => [name, described(name, each)] as const);
-  const proto = Object.getPrototypeOf(value);
-  const getters =
-    proto === Object.prototype || proto === null
-      ? []
-      : Object.entries(Object.getOwnPropertyDescriptors(proto)).flatMap(([name, { get }]) =>
-          get === undefined || SKIPPED.has(name) ? [] : [[name, (value as Any)[name]] as const],
-        );
-  return Object.fromEntries([...fields, ...getters].map(([name, each]) => [name, plain(each, inside)]));
-}
-const SKIPPED: ReadonlySet<string> = new Set([
-  ...["_internal", "experimental_telemetry", "telemetry", "integrations"],
-  ...["runId", "outcome", "experimental_output"],
-  // What the getters of a file have computed so far.
-  ...["base64Data", "uint8ArrayData"],
-]);
-
-function isModel(value: object): value is { provider: string; modelId: string } {
-  return (
-    "provider" in value && "modelId" in value && ("doGenerate" in value || "specificationVersion" in value)
-  );
-}
-
-/** `Output.object(…)` and the like, which have functions. */
-function isSpecification(value: unknown): value is { name: string } {
-  return typeof value === "object" && value !== null && "responseFormat" in value;
-}
-
-/** What of a field is compared: of tools, which contain functions, the names; of durations, which were measured. */
-function described(name: string, value: unknown): unknown {
-  if (name === "tools" && !Array.isArray(value)) return Object.keys(value as object);
-  if (name === "toolExecutionMs") return typeof value === "number" ? "<ms>" : Object.keys(value as object);
-  if (name === "output" && isSpecification(value)) return value.name;
-  if (name === "performance") return Object.keys(value as object).sort();
-  return value;
-}
-
-interface Observed {
-  readonly result: unknown;
-  readonly failure: unknown;
-  readonly asked: unknown;
-  readonly events: unknown;
-  readonly parts: unknown;
-}
-
-async function observe(
-  each: Case,
-  mode: Mode,
-  wrap: (agent: ToolLoopAgent) => ToolLoopAgent,
-  runId?: string,
-  resumed = false,
-) {
-  const events: unknown[][] = [];
-  const note = (event: string, data?: unknown) => void events.push([event, plain(data)]);
-  const { agent, model } = agentOf(each, note);
-  const call = { prompt: "go", ...each.call?.(note), ...(runId === undefined ? {} : { runId }) } as Any;
-  // An object of the first process is gone in the second.
-  if (resumed) delete call.experimental_steering;
-  const used = wrap(agent as ToolLoopAgent) as Any;
-  let result: Record<string, unknown> = {};
-  let parts: unknown[] = [];
-  let failure: unknown;
-  try {
-    const raw = await used[mode](call);
-    if (mode === "stream") parts = plain(await Array.fromAsync(raw.fullStream)) as unknown[];
-    for (const field of RESULT_FIELDS) {
-      try {
-        result[field] = plain(await raw[field]);
-      } catch (error) {
-        result[field] = plain(error);
-      }
-    }
-    await raw.outcome;
-  } catch (error) {
-    failure = plain(error);
-    result = {};
-  }
-  // The end of a streamed response is held back until it is recorded, so what happens in its middle may happen before it.
-  const isEnd = ([name]: readonly unknown[]) => mode === "stream" && name === "onLanguageModelCallEnd";
-  const ordered = [...events.filter((event) => !isEnd(event)), ...events.filter(isEnd)];
-  return { result, failure, asked: plain(model.asked), events: ordered, parts } satisfies Observed;
-}
 
 const cases = Object.entries(CASES).flatMap(([name, each]) =>
   (["generate", "stream"] as const).flatMap((mode) =>
@@ -242,6 +116,11 @@ describe("every feature of the SDK's types has a row", () => {
   ])("%s: %s", (prefix, start) => {
     const found = fieldsOf(types, start).map((name) => `${prefix}.${name}`);
     expect(found.length).toBeGreaterThan(1);
+    expect(found.filter((name) => !Object.hasOwn(FEATURES, name))).toEqual([]);
+  });
+  test("kinds of output", () => {
+    const found = Object.keys(Output).map((name) => `Output.${name}`);
+    expect(found.length).toBeGreaterThan(4);
     expect(found.filter((name) => !Object.hasOwn(FEATURES, name))).toEqual([]);
   });
   test("every row names a case, a field of the result, or a test", () => {

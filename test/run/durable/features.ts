@@ -113,6 +113,11 @@ export const FEATURES: Readonly<Record<string, string>> = {
   usage: "field",
   warnings: "field",
 
+  "Output.array": "output elements",
+  "Output.choice": "output of a choice",
+  "Output.json": "output of any JSON",
+  "Output.object": "structured output",
+  "Output.text": "output of text",
   "include.rawChunks": "everything included",
   "include.requestBody": "everything included",
   "include.requestMessages": "everything included",
