@@ -36,7 +36,8 @@ runs at the same time, on both sides in a process of its own with a new database
 each result before the model sees it, synced; ours also records that a call starts. Memory and stalls are those of that process.
 Vercel's Workflow runs without its cloud on its local world: files that are not synced, and a queue that calls its bundles over HTTP. The same
 steps as a workflow, without the SDK's loop, are compared with our agent on SQLite. A write
-on PostgreSQL is also compared with one committed insert of the same bytes on the same server. Other figures are compared with their goal.`,
+on PostgreSQL is also compared with one prepared statement that inserts the same bytes into two small tables and is fenced in the same
+way, without what else ours records; no program works like that, so there is no goal. Other figures are compared with their goal.`,
   async prepare(directory) {
     const fresh = (name: string) => join(mkdtempSync(join(directory, `${name}-`)), `${name}.db`);
     return [
@@ -162,6 +163,12 @@ async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
   ];
 }
 
+/** The least that a record of a step needs: only the owner's next write is accepted, and its lease is renewed. */
+const FENCED_INSERT = `
+  WITH moved AS (
+    UPDATE bare_head SET seq = $3, lease_ms = $4 WHERE id = $1 AND epoch = $2 AND seq = $3 - 1 RETURNING id, seq)
+  INSERT INTO bare_entry SELECT id, seq, $5 FROM moved`;
+
 async function measurePostgres(): Promise<Score[]> {
   await using server = await startPostgres({ asInstalled: true });
   const connection = await server.createDatabase();
@@ -171,7 +178,9 @@ async function measurePostgres(): Promise<Score[]> {
     await using store = await openPostgresRunStore(connection, { maxConnections: 1, keepSecrets: true });
     const client = new pg.Client(connection);
     await client.connect();
-    await client.query("CREATE TABLE bare (id bigint PRIMARY KEY, body text NOT NULL)");
+    await client.query(`CREATE TABLE bare_head (id text PRIMARY KEY, epoch int, seq int, lease_ms bigint);
+      CREATE TABLE bare_entry (id text, step int, body text, PRIMARY KEY (id, step));
+      INSERT INTO bare_head VALUES ('r', 1, 0, 0)`);
     const write = await beginSteps(store, "r");
     for (let step = 0; step < STEPS; step += 1) {
       const content = twoKilobytes();
@@ -182,8 +191,8 @@ async function measurePostgres(): Promise<Score[]> {
       started = performance.now();
       await client.query({
         name: "bare",
-        text: "INSERT INTO bare VALUES ($1, $2)",
-        values: [step, JSON.stringify(message)],
+        text: FENCED_INSERT,
+        values: ["r", 1, step + 1, Date.now(), JSON.stringify(message)],
       });
       bare.push(performance.now() - started);
     }
@@ -203,7 +212,10 @@ async function measurePostgres(): Promise<Score[]> {
   }
   await stock.end();
   return [
-    score("step on PostgreSQL", ["one write", median(ours)], ["one committed insert", median(bare)], 1.5),
+    {
+      ...score("step on PostgreSQL", ["one write", median(ours)], ["fenced insert by hand", median(bare)], 0),
+      goal: undefined,
+    },
     score(
       "what a saver adds to a step of a graph on PostgreSQL",
       ["LazarusSaver", median(added.ours)],

@@ -58,6 +58,14 @@ function declareWrites(test: Test): void {
     const [entry, ...others] = await journal.readEntries("r", 1);
     deepEqual([entry!.state, entry!.body!.length, entry!.seq, others.length], ["done", 3_000_000, 2, 0]);
     deepEqual(plain(await journal.readEntries("r")), ["r:1:effect:0", "r:1:response:0"]);
+    const states = await journal.readStates("r");
+    deepEqual(
+      states.map(({ kind, state, body }) => [kind, state, body]),
+      [
+        ["effect", "done", null],
+        ["response", "done", null],
+      ],
+    );
   });
   test("an ended run takes no more writes", async (journal) => {
     await journal.insert(headRow("r"), []);
@@ -194,6 +202,7 @@ function declareForks(test: Test): void {
     deepEqual(plain(await journal.readEntries("f")), [
       ...["r:0:input:0", "r:1:effect:0", "r:1:response:0", "f:2:response:0"],
     ]);
+    deepEqual(plain(await journal.readStates("f")), plain(await journal.readEntries("f")));
     deepEqual(plain(await journal.readEntries("f", 0)), ["f:2:response:0"]);
     deepEqual(plain(await journal.readEntries("f", 1)), []);
   });

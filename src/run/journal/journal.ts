@@ -268,6 +268,8 @@ export interface Journal extends AsyncDisposable {
    * last change is after that write.
    */
   readEntries(runId: string, afterSeq?: number): Promise<StoredEntry[]>;
+  /** All entries without their bodies, which may be large. */
+  readStates(runId: string): Promise<StoredEntry[]>;
   /** Newest first. */
   list(query: JournalQuery): Promise<HeadRow[]>;
   /** Raises the epoch and changes the owner of a run that has not ended, which becomes `running`. */

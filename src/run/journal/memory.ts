@@ -40,6 +40,7 @@ export function createMemoryJournal(): Journal {
     write: async (write) => writeRun(runs.get(write.runId), write),
     readHead: async (runId) => runs.get(runId)?.head,
     readEntries: async (runId, afterSeq = -1) => entriesOf(runs, runId, afterSeq),
+    readStates: async (runId) => entriesOf(runs, runId, -1).map((entry) => ({ ...entry, body: null })),
     list: async (query) => listRuns(runs, query),
     ...leases(runs),
     ...createMemoryQueues({

@@ -117,7 +117,8 @@ export async function insertRuns(query: Query, runs: readonly Beginning[]): Prom
   return Promise.all(runs.map(verdictOn));
 }
 
-async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promise<JournalVerdict[]> {
+/** Sends writes as one statement. */
+export async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promise<JournalVerdict[]> {
   if (writes.length === 0) return [];
   const sync = writes.some((write) => write.sync === "full") ? "on" : "off";
   const entries = writes.flatMap((write, i) => write.entries.map((entry) => [i, entry] as const));

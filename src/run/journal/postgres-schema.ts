@@ -93,7 +93,7 @@ const HEAD = `
 const ENTRY = `
   entry.seq, entry.step, entry.kind, entry.call, entry.state, entry.attempts, entry.due_ms AS "dueMs", entry.digest,
   entry.name, entry.class, entry.call_id AS "callId", entry.started_ms AS "startedMs", entry.ended_ms AS "endedMs",
-  entry.redacted, entry.body`;
+  entry.redacted`;
 
 const ENTRY_COLUMNS = `step, kind, call, state, attempts, due_ms, digest, name, class, call_id, started_ms, ended_ms,
                        redacted, body`;
@@ -170,6 +170,11 @@ const CHAIN = `
       SELECT parent.id, parent.key, parent.fork_of, coalesce(parent.fork_step, -1), least(chain.above, chain.upto)
       FROM chain JOIN %.run AS parent ON parent.id = chain.fork_of`;
 
+const readAll = (body: string) => `
+      WITH RECURSIVE chain AS (${CHAIN})
+      SELECT chain.id AS "runId", ${ENTRY}, ${body} AS body FROM chain
+      JOIN %.entry ON entry.key = chain.key AND entry.step > chain.above AND entry.step <= chain.upto
+      ORDER BY entry.step, entry.kind, entry.call`;
 export const PG_JOURNAL_SQL = {
   /** Returns the ids that were free. */
   insert: `
@@ -228,13 +233,10 @@ export const PG_JOURNAL_SQL = {
       AND ($7::text IS NULL OR run.queue = $7) AND starts_with(run.id, $8)
       AND ($5::bigint IS NULL OR (head.status = 'waiting' AND head.wake_ms <= $5))
     ORDER BY run.key DESC LIMIT $6`,
-  readEntries: `
-    WITH RECURSIVE chain AS (${CHAIN})
-    SELECT chain.id AS "runId", ${ENTRY} FROM chain
-    JOIN %.entry ON entry.key = chain.key AND entry.step > chain.above AND entry.step <= chain.upto
-    ORDER BY entry.step, entry.kind, entry.call`,
+  readEntries: readAll("entry.body"),
+  readStates: readAll("NULL"),
   readEntriesAfter: `
-    SELECT $1::text AS "runId", ${ENTRY} FROM %.entry WHERE key = ${KEY} AND seq > $2 ORDER BY step, kind, call`,
+    SELECT $1::text AS "runId", ${ENTRY}, body FROM %.entry WHERE key = ${KEY} AND seq > $2 ORDER BY step, kind, call`,
   putEntry: putEntries(`SELECT $1::bigint, $2::int, ${ENTRY_VALUES} FROM ${unnestEntries(3)}`),
   countResponses: `
     WITH RECURSIVE chain AS (${CHAIN})

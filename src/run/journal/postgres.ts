@@ -1,18 +1,20 @@
 // The journal in PostgreSQL, for many hosts. The writes of all runs that wait at the same time are one statement and one
 // commit, each run fenced by its epoch and position (INV-4). While the server is unreachable, calls wait and retry; a
-// repeated write is applied once. Messages, answers and requests to cancel are announced with NOTIFY; followers poll,
+// repeated write is applied once. A write with large bodies is a transaction of its own. Messages, answers and requests to cancel are announced with NOTIFY; followers poll,
 // because a NOTIFY for every write would serialize all commits.
 import type { PoolClient } from "pg";
 import type { Machine } from "../../platform/machine.ts";
 import type { PostgresOptions } from "../../platform/postgres/options.ts";
 import { openPostgresPool, type PostgresPool, type PostgresSpec } from "../../platform/postgres/pool.ts";
-import { isEnded } from "./head.ts";
+import { isEnded, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
   InboxRow,
   Journal,
   JournalPrunePlan,
+  JournalVerdict,
+  JournalWrite,
   Lineage,
   StoredEntry,
   WaitRow,
@@ -23,6 +25,7 @@ import {
   type KeyedHead,
   type Name,
   type Query,
+  sendWrites,
 } from "./postgres-batches.ts";
 import { createNews, type RunVersion } from "./postgres-news.ts";
 import { moveOldRows } from "./postgres-old-rows.ts";
@@ -59,7 +62,7 @@ export async function openPostgresJournal(
         ? begin(head, entries)
         : transaction((run) => insertWithWaits(run, head, entries, waits)),
     write: async (each) => {
-      const verdict = await write(each);
+      const verdict = await (isLarge(each) ? transaction((run) => writeLarge(run, each)) : write(each));
       news.changed(each.runId);
       return verdict;
     },
@@ -70,6 +73,7 @@ export async function openPostgresJournal(
           ? query<StoredEntry>("readEntries", runId)
           : query<StoredEntry>("readEntriesAfter", runId, afterSeq))
       ).rows,
+    readStates: async (runId) => (await query<StoredEntry>("readStates", runId)).rows,
     async list({ statuses, agentId, parentRunId, thread, dueMs, limit, queue, idPrefix = "" }) {
       const filters = [statuses ?? null, agentId ?? null, parentRunId ?? null, thread ?? null, dueMs ?? null];
       const { rows } = await query<KeyedHead>("list", ...filters, limit ?? null, queue ?? null, idPrefix);
@@ -146,17 +150,37 @@ function runOn(client: PoolClient, schema: string): Run {
     ]) as unknown as ReturnType<Run>;
 }
 
+function queryOn(run: Run): Query {
+  return async (name, ...values) => {
+    const { rows, rowCount } = await run(name, ...values);
+    return { rows, count: rowCount ?? 0, repeated: false };
+  };
+}
+
+/** Writes of this many characters are not batched: the parameters of a statement must fit into one string and one message. */
+const LARGE = 4_000_000;
+
+function isLarge({ entries }: JournalWrite): boolean {
+  return entries.reduce((sum, { body }) => sum + (body?.length ?? 0), 0) > LARGE;
+}
+
+/** Writes each entry with a statement of its own. */
+async function writeLarge(run: Run, write: JournalWrite): Promise<JournalVerdict> {
+  const head = await lockHead(run, write.runId);
+  const verdict = verdictOf(head, write);
+  if (verdict !== "next") return verdict;
+  for (const entry of write.entries)
+    await run("putEntry", head!.key, write.seq, ...entryArrays([[0, entry]]));
+  return (await sendWrites(queryOn(run), [{ ...write, entries: [] }]))[0]!;
+}
+
 async function insertWithWaits(
   run: Run,
   head: HeadRow,
   entries: readonly EntryRow[],
   waits: readonly WaitRow[],
 ): Promise<boolean> {
-  const query: Query = async (name, ...values) => {
-    const { rows, rowCount } = await run(name, ...values);
-    return { rows, count: rowCount ?? 0, repeated: false };
-  };
-  if ((await insertRuns(query, [{ head, entries }]))[0] !== "written") return false;
+  if ((await insertRuns(queryOn(run), [{ head, entries }]))[0] !== "written") return false;
   await run("insertWaits", head.id, JSON.stringify(waits));
   return true;
 }

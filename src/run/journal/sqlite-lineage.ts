@@ -34,8 +34,13 @@ export function entriesOf(sql: Statements, runId: string, afterSeq?: number): St
     const rows = sql("readEntriesAfter").all({ key: head.key, seq: afterSeq });
     return rows.map((row) => toEntry(runId, row));
   }
+  return allOf(sql, runId, "readEntries");
+}
+
+/** All entries of a run, as one of two statements reads them. */
+export function allOf(sql: Statements, runId: string, name: "readEntries" | "readStates"): StoredEntry[] {
   return segmentsOf(sql, runId).flatMap(({ runId: owner, key, above, upTo }) =>
-    sql("readEntries")
+    sql(name)
       .all({ key, above, upTo })
       .map((row) => toEntry(owner, row)),
   );

@@ -96,7 +96,7 @@ const KEY = "(SELECT key FROM run WHERE id = :runId)";
 const ENTRY = `
   entry.seq, entry.step, entry.kind, entry.call, entry.state, entry.attempts, entry.due_ms AS dueMs, entry.digest,
   entry.name, entry.class, entry.call_id AS callId, entry.started_ms AS startedMs, entry.ended_ms AS endedMs,
-  entry.redacted, entry.body`;
+  entry.redacted`;
 
 const moveHead = (status: string) => `
   UPDATE head SET ${status} seq = :seq, step = :step, phase = :phase, messages = :messages, redactions = :redactions,
@@ -141,8 +141,11 @@ export const JOURNAL_SQL = {
       digest = excluded.digest, name = excluded.name, class = excluded.class, call_id = excluded.call_id,
       started_ms = excluded.started_ms, ended_ms = excluded.ended_ms, redacted = excluded.redacted, body = excluded.body`,
   readEntries: `
-    SELECT ${ENTRY} FROM entry WHERE key = :key AND step > :above AND step <= :upTo ORDER BY step, kind, call`,
-  readEntriesAfter: `SELECT ${ENTRY} FROM entry WHERE key = :key AND seq > :seq ORDER BY step, kind, call`,
+    SELECT ${ENTRY}, body FROM entry WHERE key = :key AND step > :above AND step <= :upTo ORDER BY step, kind, call`,
+  readStates: `
+    SELECT ${ENTRY}, NULL AS body FROM entry
+    WHERE key = :key AND step > :above AND step <= :upTo ORDER BY step, kind, call`,
+  readEntriesAfter: `SELECT ${ENTRY}, body FROM entry WHERE key = :key AND seq > :seq ORDER BY step, kind, call`,
   countResponses: `
     SELECT count(DISTINCT step) AS n FROM entry
     WHERE key = :key AND step > :above AND step <= :upTo AND step > 0 AND kind IN ('response', 'transcript')`,

@@ -24,7 +24,7 @@ import type {
   Settlement,
   WaitRow,
 } from "./journal.ts";
-import { applyPrune, entriesOf } from "./sqlite-lineage.ts";
+import { allOf, applyPrune, entriesOf } from "./sqlite-lineage.ts";
 import { createNews } from "./sqlite-news.ts";
 import { createOldRowsMove } from "./sqlite-old-rows.ts";
 import { claimQueued, readQueues, takeRate, writeQueue } from "./sqlite-queue.ts";
@@ -67,6 +67,7 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     write: (each) => write(each.runId, () => writeRun(sql, each), each.sync),
     readHead: (runId) => read(() => optional(findHead(sql, runId))),
     readEntries: (runId, afterSeq) => read(() => entriesOf(sql, runId, afterSeq)),
+    readStates: (runId) => read(() => allOf(sql, runId, "readStates")),
     list: (query) => read(() => list(sql, query)),
     swapLease: (claim) => write(claim.runId, () => swapLease(sql, claim)),
     claimQueued: async (claim) => {

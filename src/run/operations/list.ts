@@ -42,7 +42,7 @@ export async function summarize({ journal }: RunLog, head: HeadRow): Promise<Run
   const { id: runId, agentId, status, step, phase, parentRunId, forkOf, forkStep } = head;
   const { thread, caller, queue, priority, inputTokens, outputTokens, wakeMs, cancelMs } = head;
   const waits = status === "waiting" ? await journal.readWaits(runId) : [];
-  const entries = status === "completed" ? [] : await journal.readEntries(runId);
+  const entries = status === "completed" ? [] : await journal.readStates(runId);
   return {
     ...{
       runId,

@@ -38,12 +38,14 @@ export interface RunView {
 /** Shows a run. Throws RUN_UNKNOWN. */
 export async function showRun(log: RunLog, runId: string): Promise<RunView> {
   const head = await requireHead(log, runId);
-  const entries = await readEntries(log, runId);
+  const rows = await log.journal.readWaits(runId);
+  // Bodies may be large: they are read only for the input that an approval is for.
+  const entries = rows.some(({ kind }) => kind === "approval") ? await readEntries(log, runId) : [];
   const callIn = ({ step, call }: WaitRow) => {
     const response = entries.find((entry) => entry.step === step && entry.kind === "response");
     return inputOf(response?.value, call);
   };
-  const waits = (await log.journal.readWaits(runId)).map((wait): WaitView => {
+  const waits = rows.map((wait): WaitView => {
     const { id, kind, step, call, names, dueMs } = wait;
     const state = wait.state === "open" && dueMs !== null && dueMs <= timeOf(log) ? "expired" : wait.state;
     const input = kind === "approval" ? callIn(wait) : undefined;
