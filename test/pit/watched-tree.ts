@@ -10,13 +10,13 @@ import { listTree } from "../snapshot/list-tree.ts";
 
 export interface WatchedTreeLab extends AsyncDisposable {
   readonly watcher: TreeWatcher;
-  /** Everything is in it. */
+  /** Contains `root` and `outside`. */
   readonly directory: string;
-  /** What is watched. */
+  /** The directory that is watched. */
   readonly root: string;
   /** Next to it, for moving in and out. */
   readonly outside: string;
-  /** Takes the set. */
+  /** Takes the set of changed paths. */
   take(): Promise<TakenPaths>;
   /** The tree as the lister sees it, by path. */
   list(): Map<string, Listed>;
@@ -75,7 +75,7 @@ export function findUnreported(
   // One name of a file stands for all of its names.
   const isCovered = (path: string) =>
     [path, ...(before.get(path)?.links ?? []), ...(after.get(path)?.links ?? [])].some(isNamed) ||
-    // A directory that is gone, or was another one in between, stands for what was in it.
+    // A directory that was removed, or replaced in between, stands for its contents.
     (!after.has(path) && parents(path).some((parent) => paths.has(parent)));
   const all = new Set([...before.keys(), ...after.keys()]);
   return [...all].filter((path) => before.get(path)?.line !== after.get(path)?.line && !isCovered(path));

@@ -51,7 +51,7 @@ function putBackIfValid({ machine }: Workspace, place: FlowPlace, target: string
   try {
     machine.disk.link(target, place.file);
     machine.disk.fsyncDirectory(place.directory);
-    // Durably back in place; the quarantined copy would be listed as bad forever.
+    // The file is durably back in place. Its quarantined copy would be listed as bad forever.
     removeFile(machine.disk, target);
     removeFile(machine.disk, report);
   } catch (error) {

@@ -312,7 +312,7 @@ function findDirectories(supervisor: Supervisor): void {
   }
 }
 
-/** What live points leave out or keep is decided by the settings of that moment. */
+/** Rereads the config, so that live points exclude and keep what it says now. */
 function reloadSettings({ context, watchList, settings }: Supervisor): void {
   if (!context.reloadConfig()) return;
   for (const { mission } of watchList.all()) settings.forget(mission);

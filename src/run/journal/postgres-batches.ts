@@ -1,6 +1,6 @@
-// What a PostgreSQL journal writes often: the beginnings of runs and the writes of their owners. All that wait at the same time
-// go to the server together, each fenced on its own (INV-4): one statement with the new runs and one with the writes, at the same
-// time over two connections; one that fails does not affect the other. Runs that have begun go first: a process with more work than the
+// What a PostgreSQL journal writes often: new runs and the writes of their owners. Everything that waits is sent together,
+// each write fenced separately (INV-4): one statement with the new runs and one with the writes, at the same time over two
+// connections; one that fails does not affect the other. Runs that have begun go first: a process with more work than the
 // server can take finishes what it has begun, instead of keeping all of it in memory half done.
 import type { Clock } from "../../platform/clock.ts";
 import { verdictOf } from "./head.ts";
@@ -32,7 +32,7 @@ type Request = { readonly runId: string; readonly sinceMs: number } & (
 const BATCHES_UNDER_WAY = 2;
 /** Everything that waited for a batch continues at the same time: larger batches stall the event loop longer than they save commits. */
 const BATCH_LIMIT = 64;
-/** How many runs a batch begins at least, however many writes wait, so that a new run never waits forever. */
+/** A batch begins at least this many runs, however many writes wait, so that no new run waits forever. */
 const BEGINNINGS_PER_BATCH = 4;
 
 /** Leases are not corrected for a shorter wait. */

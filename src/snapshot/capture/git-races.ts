@@ -1,6 +1,6 @@
 // Finds git repositories that changed while they were captured (INV-6). Git writes objects before the refs and the index that
 // name them, and packs before it removes what they hold. So a captured repository is complete if its objects were listed
-// after everything else in it was read. Looks only at repositories of which this round stored or lost something.
+// after everything else in it was read. Looks only at repositories in which this round stored or lost something.
 import { lstatSync, readFileSync, type Stats } from "node:fs";
 import type { TreeRoot } from "../model/cell-tree.ts";
 import { OpenTree } from "../model/open-tree.ts";

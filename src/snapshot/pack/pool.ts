@@ -16,7 +16,7 @@ const YOUNG_MB = 12;
 const SHARED_BYTES = 8 << 20;
 
 export interface CapturePool extends AsyncDisposable {
-  /** Starts the workers now if so much is to be read that they are needed. */
+  /** Starts the workers now, if there is enough to read to need them. */
   prepare(totalBytes: number): void;
   /** Calls `take` with each result, in task order. `totalBytes` is about how much the tasks read. */
   run(
@@ -36,13 +36,13 @@ export function createCapturePool(): CapturePool {
     // A worker closes what it opens; tracking costs time for each of 100,000 files.
     trackUnmanagedFds: false,
   });
-  const isMuch = (totalBytes: number) => totalBytes >= INLINE_BYTES;
+  const needsWorkers = (totalBytes: number) => totalBytes >= INLINE_BYTES;
   return {
     prepare(totalBytes) {
-      if (isMuch(totalBytes)) workers.start();
+      if (needsWorkers(totalBytes)) workers.start();
     },
     async run(tasks, totalBytes, take) {
-      if (isMuch(totalBytes) && tasks.length > INLINE_TASKS)
+      if (needsWorkers(totalBytes) && tasks.length > INLINE_TASKS)
         return workers.run(tasks, (reply, index) => take(decodeReply(reply, tasks[index]!), index));
       for (const [index, task] of tasks.entries()) take(runTask(task), index);
     },
