@@ -155,7 +155,7 @@ describe("on the end of an agent, the pit", () => {
     await world.until("the pit's end", () => pit.signalCode !== null);
     process.kill(world.life("m2").agent.pid, "SIGKILL");
     await world.openPit();
-    // It attends to m1 before m2, and again every few seconds.
+    // The pit handles m1 before m2, and again every few seconds.
     await world.until("the revival of m2", inLife("m2", 2));
     expect(world.state("m1")).toBe("stopped");
     expect(world.life("m1").epoch).toBe(1);

@@ -1,5 +1,5 @@
 // Rows with changes on top of them: what a checkpoint would hold. The stat store is only written after the index, so a
-// capture keeps its changes here. On top of nothing, they are all rows: of a first checkpoint, or of one whose store was lost.
+// capture keeps its changes here. Without a store below, the changes are all the rows, as for a first checkpoint.
 import type { Entry } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
 import { baseName, createUnknownRow, type EntryRow, type StatRow } from "./stat-row.ts";
@@ -125,7 +125,7 @@ export class ChangedRows implements StatRows {
   }
 }
 
-/** The paths of rows by a key of theirs; without those that have none. */
+/** Groups the paths of rows by a key; rows without the key are omitted. */
 function groupPaths<K>(
   rows: ReadonlyMap<string, EntryRow | undefined>,
   keyOf: (path: string, row: EntryRow | undefined) => K | undefined,
