@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
 import { messageOf } from "./errors.ts";
 import { type CFunction, cPath, type Libc, openLibc, PosixError } from "./libc/libc.ts";
+import { bindProcessSet, type ProcessSet } from "./libc/process-set.ts";
 
 export interface Xattr {
   readonly name: string;
@@ -40,10 +41,8 @@ export interface Posix {
   keepOnExec(fd: number): void;
   /** Restores a signal's default action. Node ignores SIGPIPE, and an ignored signal stays ignored across exec. */
   restoreSignal(signal: number): void;
-  /** A pidfd, which never refers to a later process with the same pid; undefined when there is no process (Linux only). */
-  openProcess(pid: number): number | undefined;
-  /** Which of these pidfds belong to processes that have exited, with one system call. */
-  endedProcesses(fds: readonly number[]): number[];
+  /** An empty set of processes; the caller disposes of it (Linux only). */
+  openProcessSet(): ProcessSet;
   /** Sends one datagram to a unix socket; a name that starts with `@` is abstract. */
   sendDatagram(socketPath: string, text: string): void;
   /** A new inotify queue, non-blocking; the caller closes it (Linux only). */
@@ -251,22 +250,14 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXa
 
 const PR_SET_CHILD_SUBREAPER = 36;
 const F_SETFD = 2;
-/** This number is the same on every Linux architecture; glibc has a wrapper only since 2.36. */
-const SYS_PIDFD_OPEN = 434;
-const POLLIN = 1;
-const POLLFD_BYTES = 8;
 
-type ProcessCalls = Pick<
-  Posix,
-  "becomeSubreaper" | "keepOnExec" | "restoreSignal" | "openProcess" | "endedProcesses"
->;
+type ProcessCalls = Pick<Posix, "becomeSubreaper" | "keepOnExec" | "restoreSignal" | "openProcessSet">;
 
-function bindProcesses({ darwin, lazy, lastCode, fail }: Libc): ProcessCalls {
+function bindProcesses(libc: Libc): ProcessCalls {
+  const { darwin, lazy, fail } = libc;
   const prctl = lazy("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
   const fcntl = lazy("int fcntl(int fd, int command, int argument)");
   const signalAction = lazy("void *signal(int number, void *handler)");
-  const pidfdOpen = lazy("long syscall(long number, int pid, uint flags)");
-  const poll = lazy("int poll(void *fds, ulong count, int timeoutMs)");
   return {
     becomeSubreaper() {
       if (darwin) throw new PosixError("prctl", "ENOSYS");
@@ -278,23 +269,7 @@ function bindProcesses({ darwin, lazy, lastCode, fail }: Libc): ProcessCalls {
     restoreSignal(signal) {
       signalAction(signal, null);
     },
-    openProcess(pid) {
-      if (darwin) throw new PosixError("pidfd_open", "ENOSYS");
-      const fd = Number(pidfdOpen(SYS_PIDFD_OPEN, pid, 0));
-      if (fd >= 0) return fd;
-      return lastCode() === "ESRCH" ? undefined : fail("pidfd_open");
-    },
-    endedProcesses(fds) {
-      if (fds.length === 0) return [];
-      const list = Buffer.alloc(fds.length * POLLFD_BYTES);
-      for (const [i, fd] of fds.entries()) {
-        list.writeInt32LE(fd, i * POLLFD_BYTES);
-        list.writeInt16LE(POLLIN, i * POLLFD_BYTES + 4);
-      }
-      // If a signal interrupts it, the caller's next poll finds them.
-      if (poll(list, fds.length, 0) <= 0) return [];
-      return fds.filter((_, i) => list.readInt16LE(i * POLLFD_BYTES + 6) !== 0);
-    },
+    openProcessSet: bindProcessSet(libc),
   };
 }
 

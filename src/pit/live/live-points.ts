@@ -15,7 +15,7 @@ import type { TreeWatcher } from "../watch/tree-watcher.ts";
 import type { Unseen } from "./audit.ts";
 import { captureFromSet, type SurveyKind } from "./capture-set.ts";
 import { isAuditDue, nextPointMs } from "./live-policy.ts";
-import { liveTree } from "./live-tree.ts";
+import { liveTrees } from "./live-tree.ts";
 import {
   afterCapture,
   beginSaving,
@@ -81,11 +81,12 @@ class WatchedLivePoints implements LivePoints {
       watcher.remove(mission);
       removeStatus(context, mission);
     }
+    const treeOf = liveTrees(context);
     for (const each of missions) {
       const known = tracked.get(each.mission);
       if (known === undefined) tracked.set(each.mission, startTracking(each, monotonicMs));
       else Object.assign(known, { agent: each.agent, limits: each.limits });
-      this.watch(each.mission, tracked.get(each.mission)!);
+      this.watch(each.mission, tracked.get(each.mission)!, treeOf);
     }
   }
 
@@ -142,9 +143,9 @@ class WatchedLivePoints implements LivePoints {
     await this.watcher[Symbol.asyncDispose]();
   }
 
-  private watch(mission: MissionId, each: Tracked): void {
+  private watch(mission: MissionId, each: Tracked, treeOf: ReturnType<typeof liveTrees>): void {
     try {
-      this.watcher.add(mission, liveTree(this.context, mission));
+      this.watcher.add(mission, treeOf(mission));
     } catch (error) {
       this.watcher.remove(mission);
       each.unwatched = describeError(error);

@@ -23,17 +23,23 @@ const OWN_FILES = [
   "**/refs/lazarus/**",
 ];
 
-/** Called often: it opens neither vault nor history. */
-export function liveTree({ effective, config }: PitContext, mission: MissionId): WatchedTree {
-  const { tree } = findCell(config, mission);
-  const outside = outsideWorktree(tree);
-  return {
-    roots: [
+/**
+ * The trees of all missions under the settings of this moment. Called often: it opens neither vault nor history, and reads the
+ * settings once.
+ */
+export function liveTrees({ effective, config }: PitContext): (mission: MissionId) => WatchedTree {
+  const quiet = [...OWN_FILES, ...heartbeatFiles(config.heartbeat_file)];
+  let ignore: readonly string[] | undefined;
+  return (mission) => {
+    // In the call: settings that cannot be read concern the one who asks.
+    ignore ??= excludedPatterns({ settings: readSettings(effective.document, effective.file) });
+    const { tree } = findCell(config, mission);
+    const outside = outsideWorktree(tree);
+    const roots = [
       { path: rootOf(tree), prefix: "" },
       ...(outside === undefined ? [] : [{ path: outside.path, prefix: WORKTREE }]),
-    ],
-    ignore: excludedPatterns({ settings: readSettings(effective.document, effective.file) }),
-    quiet: [...OWN_FILES, ...heartbeatFiles(config.heartbeat_file)],
+    ];
+    return { roots, ignore, quiet };
   };
 }
 

@@ -1,9 +1,9 @@
 // The running agents that a pit watches: process descriptors (pidfd) of keeper and agent, so that one system call tells
 // which have ended, and each agent's timers.
-import { closeSync } from "node:fs";
 import type { Life } from "../../cell/life.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
-import { type Posix, posixSupport } from "../../platform/posix.ts";
+import type { ProcessSet } from "../../platform/libc/process-set.ts";
+import { posixSupport } from "../../platform/posix.ts";
 import { isAlive, type Processes } from "../../platform/process-identity.ts";
 import type { Clocks } from "./stall.ts";
 
@@ -36,11 +36,20 @@ export interface WatchList {
 export function createWatchList(processes: Processes): WatchList {
   const list = new Map<MissionId, WatchedAgent>();
   const support = posixSupport();
-  const posix: Posix | undefined = support.ok && process.platform === "linux" ? support.posix : undefined;
+  const posix = support.ok && process.platform === "linux" ? support.posix : undefined;
+  // Opened with the first agent: most programs that load this watch none.
+  let processSet: ProcessSet | undefined;
+  const open = (pid: number) => {
+    processSet ??= posix?.openProcessSet();
+    return processSet?.add(pid);
+  };
+  const close = (fd: number | undefined) => {
+    if (fd !== undefined) processSet?.remove(fd);
+  };
   const remove = (mission: MissionId) => {
     const { fd, agentFd } = list.get(mission) ?? {};
-    if (fd !== undefined) closeSync(fd);
-    if (agentFd !== undefined) closeSync(agentFd);
+    close(fd);
+    close(agentFd);
     list.delete(mission);
   };
   return {
@@ -54,15 +63,15 @@ export function createWatchList(processes: Processes): WatchList {
       if (known?.life.epoch === life.epoch) return true;
       if (known !== undefined) remove(mission);
       // Open the descriptor before checking the identity: the pid may be reused in between.
-      const fd = posix?.openProcess(life.keeper.pid);
+      const fd = open(life.keeper.pid);
       if (!isAlive(processes, life.keeper)) {
-        if (fd !== undefined) closeSync(fd);
+        close(fd);
         return false;
       }
-      let agentFd = posix?.openProcess(life.agent.pid);
+      let agentFd = open(life.agent.pid);
       const hasExited = posix !== undefined && !isAlive(processes, life.agent);
-      if (hasExited && agentFd !== undefined) {
-        closeSync(agentFd);
+      if (hasExited) {
+        close(agentFd);
         agentFd = undefined;
       }
       list.set(mission, {
@@ -79,17 +88,21 @@ export function createWatchList(processes: Processes): WatchList {
     },
     remove,
     ended(monotonicMs) {
-      const all = [...list.values()];
       if (posix === undefined)
-        return all.filter(({ life }) => !isAlive(processes, life.keeper)).map(({ mission }) => mission);
-      const fds = all.flatMap(({ fd, agentFd }) => [fd!, ...(agentFd === undefined ? [] : [agentFd])]);
-      const gone = new Set(posix.endedProcesses(fds));
+        return [...list.values()]
+          .filter(({ life }) => !isAlive(processes, life.keeper))
+          .map(({ mission }) => mission);
+      const gone = new Set(processSet?.ended());
+      if (gone.size === 0) return [];
+      const all = [...list.values()];
       for (const agent of all)
         if (agent.agentFd !== undefined && gone.has(agent.agentFd)) agent.exitedMs ??= monotonicMs;
       return all.filter(({ fd }) => gone.has(fd!)).map(({ mission }) => mission);
     },
     clear() {
       for (const mission of [...list.keys()]) remove(mission);
+      processSet?.[Symbol.dispose]();
+      processSet = undefined;
     },
   };
 }
