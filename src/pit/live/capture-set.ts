@@ -5,6 +5,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import type { DirtySet } from "../../snapshot/model/dirty-set.ts";
 import type { CheckpointRef } from "../../snapshot/model/entry.ts";
 import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operations/checkpoint.ts";
+import { hasManyLinked } from "../../snapshot/scan/stat-store.ts";
 import { type LayerRef, readCheckpoint } from "../../snapshot/vault/manifest.ts";
 import type { Vault } from "../../snapshot/vault/vault.ts";
 import type { PitContext } from "../context.ts";
@@ -18,8 +19,11 @@ export interface SetState {
   base: string | undefined;
 }
 
-/** linked: the set, and the files that have names outside the cell. audit: a walk whose result is compared with the set. */
+/** linked: the set, and the files that have names outside the cell; a walk where there are many of them. audit: a walk whose result is compared with the set. */
 export type SurveyKind = "set" | "linked" | "walk" | "audit";
+
+/** Looking at more files than this, one by one, costs more than a walk, and more memory than the pit should need. */
+const MAX_LINKED = 1000;
 
 export interface SetOptions extends CheckpointOptions {
   readonly survey: SurveyKind;
@@ -46,8 +50,10 @@ export async function captureFromSet(
   const base = cell.vault.list().find(({ id }) => id === state.base);
   // Read before the capture, which may remove an old point.
   const before = survey === "audit" && base !== undefined ? layersOf(cell.vault, base) : undefined;
-  const isFromSet = base !== undefined && (survey === "set" || survey === "linked");
-  const dirty = isFromSet ? toDirtySet(taken, survey === "linked") : undefined;
+  const isFromSet =
+    survey === "set" ||
+    (survey === "linked" && !hasManyLinked(context.machine, cell.cacheDirectory, MAX_LINKED));
+  const dirty = isFromSet && base !== undefined ? toDirtySet(taken, survey === "linked") : undefined;
   let result: CheckpointResult;
   try {
     result = await context.takeCheckpoint(mission, { ...options, dirty });

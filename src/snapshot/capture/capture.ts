@@ -220,10 +220,10 @@ async function scanWithCopies(
 }
 
 /** What this capture has written into the cell, which no watcher has reported yet. */
-function withOwnWrites({ paths, trees }: DirtySet, copies: OutsideCopies): DirtySet {
+function withOwnWrites(dirty: DirtySet, copies: OutsideCopies): DirtySet {
   return {
-    paths,
-    trees: new Set([...trees, CONVERSATION_DIRECTORY, ...[...copies.keys()].map(copyPathOf)]),
+    ...dirty,
+    trees: new Set([...dirty.trees, CONVERSATION_DIRECTORY, ...[...copies.keys()].map(copyPathOf)]),
   };
 }
 

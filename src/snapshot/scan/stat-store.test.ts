@@ -7,7 +7,7 @@ import type { Entry } from "../model/entry.ts";
 import { ChangedRows } from "./changed-rows.ts";
 import { createRow } from "./stat-row.ts";
 import { countRows, NO_ROWS, pathsBelow, type StatRows } from "./stat-rows.ts";
-import { openStatStore, type StatStore, saveRows, statStoreFile } from "./stat-store.ts";
+import { hasManyLinked, openStatStore, type StatStore, saveRows, statStoreFile } from "./stat-store.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -116,6 +116,22 @@ it("knows the files that have names outside the cell", () => {
   changed.set("a", named("a", 2, 7));
   save(changed, "l1", "l2");
   expect(open(false, "l1", "l2")!.linked()).toEqual(["a"]);
+});
+
+it("says whether there are many files with several names, also while it is kept open", () => {
+  const many = (limit: number) => hasManyLinked(systemMachine, directory, limit);
+  expect(many(0)).toBe(false);
+  const rows = withTree();
+  for (const [n, name] of ["one", "two", "three"].entries())
+    rows.set(name, { ...row(name), ino: 100 + n, nlink: 2 });
+  save(rows, "l1");
+  expect([many(2), many(3)]).toEqual([true, false]);
+  {
+    using _ = open(true, "l1")!;
+  }
+  expect([many(2), many(3)]).toEqual([true, false]);
+  fs.writeFileSync(statStoreFile(directory), "rubbish");
+  expect(many(0)).toBe(false);
 });
 
 it("is discarded when it is damaged", () => {

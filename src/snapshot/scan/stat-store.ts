@@ -103,6 +103,27 @@ export function openStatStore(
   return undefined;
 }
 
+/**
+ * Whether a store has more than `limit` files with several names. Cheap: it looks at no more of them. False when the store cannot be
+ * read: then the next checkpoint does not use it either.
+ */
+export function hasManyLinked(machine: Machine, cacheDirectory: string, limit: number): boolean {
+  const file = statStoreFile(cacheDirectory);
+  if (!existsSync(file)) return false;
+  let database: DatabaseSync | undefined;
+  try {
+    database = takeKept(file) ?? open(machine, file);
+    const found = database
+      .prepare("SELECT 1 FROM entries WHERE type = 0 AND nlink > 1 LIMIT ?")
+      .all(limit + 1);
+    keepOpen(file, database);
+    return found.length > limit;
+  } catch {
+    database?.close();
+    return false;
+  }
+}
+
 /** Writes what a checkpoint holds, once the index names it. Throws what SQLite or the file system reports. */
 export function saveRows(machine: Machine, file: string, rows: ChangedRows, layers: readonly string[]): void {
   if (rows.base instanceof StatStore) {
