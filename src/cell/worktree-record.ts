@@ -52,7 +52,7 @@ export function readWorktreeRecord(missionsRoot: string, mission: string): Workt
   const why = reading.ok ? `its format is ${JSON.stringify(value.format ?? null)}` : reading.reason;
   throw new LazarusError(
     "CELL_DAMAGED",
-    `which directory is the worktree of ${mission} is not known: ${file} cannot be read (${why})`,
+    `the worktree of ${mission} is unknown: ${file} cannot be read (${why})`,
     { hint: `rm ${file}, then: lazarus protect DIR --mission ${mission}`, details: { mission, file } },
   );
 }

@@ -65,7 +65,7 @@ export function requireMission(context: CliContext, { mission, cellRoot, vault }
   if (existsSync(cellRoot) || existsSync(vault.root)) return;
   if (existsSync(agentDirectory(context.config.config, mission)))
     throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and no checkpoints`, {
-      hint: `lazarus run ${mission} -- COMMAND starts over`,
+      hint: `lazarus run ${mission} -- COMMAND, to start over`,
       details: { mission },
     });
   throw unknownMission(context.config.config, mission);

@@ -56,8 +56,8 @@ export function resolveDirectory(directory: string): string {
 }
 
 /**
- * The mission of a directory: the one that has it, also if it was moved since, or had it last, otherwise a new one with its
- * name.
+ * The mission that protects a directory, even if the directory has moved; otherwise the one that protected it last;
+ * otherwise a new one with its name.
  */
 export function missionOf(config: Config, path: string): MissionId {
   const known = listWorktreeRecords(config.missions_root).filter((record) => record.path === path);

@@ -19,7 +19,7 @@ import { isHot, signatureOf, statWhenQuiet } from "./torn.ts";
 
 const LARGE_BYTES = 2 << 20;
 const PIECE_BYTES = 1 << 20;
-/** How often a file is packed that changes while it is read. */
+/** How often a file that changes while it is read is packed. */
 export const ATTEMPTS = 3;
 /** Signature of a file that is written constantly: it never matches. */
 const NEVER_QUIET = "never quiet";

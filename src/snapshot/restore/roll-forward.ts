@@ -36,9 +36,9 @@ export interface Restored {
 }
 
 /**
- * Finishes an interrupted restore; undefined when there was none. A damaged journal is an error once: it is moved aside,
- * so that the next command can restore the cell. A staging directory without a journal belongs to a
- * restore that never touched the cell, and is removed.
+ * Finishes an interrupted restore; undefined when there was none. A damaged journal is an error once: it is moved aside, so
+ * that the next command can restore the cell. A staging directory without a journal belongs to a restore that never touched
+ * the cell, and is removed.
  */
 export function finishInterruptedRestore(context: MissionContext, _lock: Lock): Restored | undefined {
   const file = context.vault.journalFile;
@@ -53,7 +53,7 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
     const { mission, cellRoot } = context;
     throw new LazarusError(
       "CELL_DAMAGED",
-      `a restore of ${mission} was interrupted and its journal is damaged (${reading.why}): the cell ${cellRoot} may be half restored, and nothing was done now; the journal was moved to ${aside}`,
+      `a restore of ${mission} was interrupted and its journal is damaged (${reading.why}): the cell ${cellRoot} may be half restored; this command did nothing; the journal was moved to ${aside}`,
       {
         hint: `lazarus checkpoints ${mission}, then lazarus restore ${mission} ID`,
         details: { journal: aside },

@@ -38,7 +38,7 @@ export function coversConversation(scope: Scope): boolean {
 export function pathsOf(part: Part | undefined, paths: readonly string[]): readonly string[] {
   if (part === undefined) return paths;
   if (paths.length > 0)
-    throw new LazarusError("USAGE", `single paths and only the ${part} cannot be combined`, {
+    throw new LazarusError("USAGE", `a restore of the ${part} only cannot be limited to single paths`, {
       hint: "give --path, or --files-only, or --conversation-only",
     });
   return part === "conversation" ? [CONVERSATION_DIRECTORY] : [];

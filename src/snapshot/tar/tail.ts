@@ -1,5 +1,6 @@
 // How the tar stream shows a continued file: the appended bytes are a separate entry, next to the file and under a name
-// of Lazarus, so that tar never replaces a file by its end. Sorted by their offsets, such entries and the file are the whole. Pure.
+// of Lazarus, so that tar never replaces a file with its tail. The file and its tails, in order of offset, are the whole
+// content. Pure.
 import type { Entry } from "../model/entry.ts";
 import { joinPath, parentPath } from "../model/path-bytes.ts";
 import { encodeHeader, type HeaderOptions } from "./header.ts";
