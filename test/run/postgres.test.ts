@@ -34,6 +34,21 @@ runStoreConformance({ describe, test }, "PostgreSQL", async () => {
   };
 });
 
+test("a schema with the longest possible name", async () => {
+  // pg prints a warning if the name of a statement is too long for the server.
+  const warnings = vi.spyOn(console, "error");
+  const schema = `s${"x".repeat(62)}`;
+  await using store = await openPostgresRunStore(shared, { schema, maxConnections: 1 });
+  const executor = createExecutor({ model: createScriptedModel(["done"]), store });
+  expect(await executor.run({ id: "a" }, "go", { runId: "r" })).toMatchObject({ status: "completed" });
+  expect((await store.load("r"))!.transcript.length).toBe(2);
+  // Its channel is named after it.
+  const { journal } = store.log;
+  await journal.insert(headRow("waits"), []);
+  expect(await journal.requestCancel("waits", 1)).toBe(true);
+  expect(warnings).not.toHaveBeenCalled();
+});
+
 journalConformance({ describe, test }, "PostgreSQL", async () => {
   const schema = `j${++schemas}`;
   return {

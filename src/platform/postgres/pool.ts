@@ -4,6 +4,7 @@
 import type { Client, PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "../clock.ts";
 import { LazarusError, messageOf } from "../errors.ts";
+import { sha256Hex } from "../sha256.ts";
 import type { PostgresOptions } from "./options.ts";
 
 /** A pool of connections to one schema that reconnects. */
@@ -135,13 +136,15 @@ export async function openPostgresPool(
     await pool.end().catch(() => {});
     throw error;
   }
+  // The server cuts names after 63 characters, and two statements with one name would be mistaken for each other.
+  const prefix = sha256Hex(schema).slice(0, 12);
   return {
     schema,
     place,
     query: (name, text, values) =>
       withRetry(async (repeated) => {
         const result = await pool.query({
-          name: `${schema}.${name}`,
+          name: `${prefix}.${name}`,
           text: text.replaceAll("%.", `${schema}.`),
           values: [...values],
         });

@@ -3,6 +3,7 @@
 // followed runs are polled, all of them with one query.
 import type { Clock } from "../../platform/clock.ts";
 import type { PostgresPool } from "../../platform/postgres/pool.ts";
+import { sha256Hex } from "../../platform/sha256.ts";
 import { createWaiting } from "./waiting.ts";
 
 export interface News extends AsyncDisposable {
@@ -23,12 +24,18 @@ export interface RunVersion {
 
 const POLL_MS = 50;
 
+/** The server refuses names of more than 63 characters. */
+function channelOf(schema: string): string {
+  const name = `${schema}_run_signal`;
+  return name.length <= 63 ? name : `s${sha256Hex(schema).slice(0, 32)}_run_signal`;
+}
+
 export function createNews(
   clock: Clock,
   pool: PostgresPool,
   readVersions: (runIds: readonly string[]) => Promise<readonly RunVersion[]>,
 ): News {
-  const channel = `${pool.schema}_run_signal`;
+  const channel = channelOf(pool.schema);
   const changes = createWaiting();
   const signals = createWaiting();
   const disposed = new AbortController();
