@@ -42,8 +42,13 @@ export function hooksOf(
 /** The shell line of an event's hook. */
 export function hookLine(event: string, command: readonly string[], calls: CallCommands): string {
   const { [event]: meaning = GEMINI_MEANINGS[event] } = CLAUDE_MEANINGS;
-  const own = { "tool-start": calls.started, "tool-end": calls.ended } as Record<string, readonly string[]>;
-  return (own[meaning ?? ""] ?? command).map(shellWord).join(" ");
+  const { started, ended, prompted } = calls;
+  const own: Partial<Record<Meaning, readonly string[]>> = {
+    "tool-start": started,
+    "tool-end": ended,
+    prompt: prompted,
+  };
+  return ((meaning && own[meaning]) ?? command).map(shellWord).join(" ");
 }
 
 /** For one run: our own settings file, named by a variable that the user has not set. */

@@ -59,7 +59,7 @@ function run(command: readonly string[], input: string, env: Record<string, stri
 
 /** What `lazarus hook` would have read; undefined when the script did not call it. */
 function report(
-  moment: "started" | "ended",
+  moment: "started" | "ended" | "prompted",
   input: string,
   { agent = "claude", texts = CLAUDE, event = [] as string[], env = {} } = {},
 ): string | undefined {
@@ -233,6 +233,14 @@ describe("the end of a call", () => {
     expect(report("ended", ending("ok", "1"))).toBe(ending("ok", "1"));
     expect(report("ended", "{}", { event: ["PostToolUse"] })).toBe("PostToolUse{}");
   });
+});
+
+it("a prompt is recorded as the CLI passed it, and passed to lazarus hook when it is long", () => {
+  const prompt = (text: string) =>
+    JSON.stringify({ ...COMMON, hook_event_name: "UserPromptSubmit", prompt: text });
+  expect(report("prompted", prompt("rm -rf all"))).toBeUndefined();
+  expect(lines()).toMatchObject([{ kind: "prompt" }]);
+  expect(report("prompted", prompt("x".repeat(4000)))).toBe(prompt("x".repeat(4000)));
 });
 
 describe("an installed hook", () => {

@@ -1,4 +1,4 @@
-// The hooks before and after a tool call: a shell script instead of `lazarus hook`, because the agent waits for them, and a Node
+// The hooks at a prompt, and before and after a tool call: a shell script instead of `lazarus hook`, because the agent waits for them, and a Node
 // process costs 30 ms of CPU, the script 5. It appends a line to hooks.jsonl in one write: what the CLI passed, which the
 // adapter parses when the line is read (hook-lines.ts). `lazarus hook` gets what needs more than a line: a call that may delete
 // many files, a due heartbeat, an agent within the agent (its session is another one, so it must be examined), and input that the
@@ -30,6 +30,8 @@ export interface CallCommands {
   /** Commands of the hooks; a CLI that does not name the event in its input needs it as a further argument. */
   readonly started: readonly string[];
   readonly ended: readonly string[];
+  /** Qwen reports one after each tool call. */
+  readonly prompted: readonly string[];
 }
 
 export interface ToolReports extends CallCommands {
@@ -49,6 +51,7 @@ export function toolReports(
     path,
     started: ["/bin/sh", path, "started"],
     ended: ["/bin/sh", path, "ended"],
+    prompted: ["/bin/sh", path, "prompted"],
     file: { name: NAME, text: scriptOf(agent, command, texts) },
   };
 }
@@ -66,13 +69,13 @@ export function silentInRun(command: readonly string[]): readonly string[] {
   return ["/bin/sh", "-c", `[ "$${VARIABLE}" = run ] || exec "$@"`, "sh", ...command];
 }
 
-/** Installed hooks before and after a tool call: the script, in a run that has one. */
+/** Installed hooks that the script can replace: the script, in a run that has one. */
 export function installedCalls(command: readonly string[]): CallCommands {
   const call = (moment: string) => {
     const choice = `case $${VARIABLE} in run) exit ;; /*) shift "$1"; exec /bin/sh "$${VARIABLE}" ${moment} "$@" ;; esac; shift; exec "$@"`;
     return ["/bin/sh", "-c", choice, "sh", String(command.length + 1), ...command];
   };
-  return { started: call("started"), ended: call("ended") };
+  return { started: call("started"), ended: call("ended"), prompted: call("prompted") };
 }
 
 /** For the script: the session that is this life's own. `directory` is that of the agent in run_dir. */
@@ -126,6 +129,8 @@ started() {
 ended() {
 ${"output" in ended ? endOf(ended.output) : endOfId(ended)}
 }
+
+prompted() { report "$input"; }
 
 event=$1
 case $event in *[!A-Za-z]*) ;; *) "$moment" && exit 0 ;; esac

@@ -160,8 +160,9 @@ const EVENTS = [
   ...["preCompact", "sessionEnd"],
 ];
 
-function hooksJson(command: readonly string[], { started, ended }: CallCommands): string {
+function hooksJson(command: readonly string[], { started, ended, prompted }: CallCommands): string {
   const commands: Readonly<Record<string, readonly string[]>> = {
+    userPromptSubmitted: prompted,
     preToolUse: started,
     postToolUse: ended,
     postToolUseFailure: ended,

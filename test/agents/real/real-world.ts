@@ -72,9 +72,14 @@ export async function createRealWorld(
     writeFileSync(file, text);
   }
   const given = noKey ? (agent.keyless ?? withoutKeys(agent.env(model.url))) : agent.env(model.url);
-  const env = { ...given, PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}` };
+  const env = {
+    ...given,
+    // As with its adapter.
+    ...(noAdapter && name === "gemini" && { GEMINI_CLI_NO_RELAUNCH: "true" }),
+    PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}`,
+  };
   const run: RealWorld["run"] = (...words) => world.run(words, { env });
-  if (agent.needsInstall && run("install", name).exit !== 0)
+  if (agent.needsInstall && !noAdapter && run("install", name).exit !== 0)
     throw new Error(`lazarus install ${name} failed`);
   return {
     world,
