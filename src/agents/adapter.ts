@@ -223,6 +223,11 @@ export interface Adapter {
     /** Where `lazarus install` puts them; empty when hooks are always passed per run. */
     readonly install: (place: Place, command: readonly string[]) => readonly InstallPlan[];
   };
+  /**
+   * Passes our MCP server for one run; absent when this CLI only reads servers that are registered. `command` runs `lazarus mcp`;
+   * `env` is the agent's environment, with the variables of the hooks.
+   */
+  readonly mcp?: (command: readonly string[], env: Place["env"]) => Pick<HookSetup, "args" | "env">;
   /** File names that hold credentials, relative to `home`: never captured. */
   readonly credentials: readonly string[];
 }

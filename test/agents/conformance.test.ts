@@ -202,6 +202,18 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
       expect(all).toContain(`lazarus.js`);
     });
 
+    test("the MCP server of a run: the command line still means the same", () => {
+      const given = { OPENCODE_CONFIG_CONTENT: JSON.stringify({ model: "m", plugin: ["p"] }) };
+      const setup = adapter.mcp?.(["/opt/node", "/opt/lazarus.js", "mcp"], given);
+      expect(setup === undefined).toBe(["gemini", "pi", "cline", "openclaw"].includes(name));
+      if (setup === undefined) return;
+      expect(JSON.stringify(setup)).toMatch(/lazarus.*\/opt\/node.*\/opt\/lazarus\.js.*mcp/);
+      for (const [args, expected] of cases.parse)
+        expect(adapter.parse([...setup.args, ...args])).toMatchObject(expected);
+      const { OPENCODE_CONFIG_CONTENT: content } = setup.env;
+      if (content !== undefined) expect(JSON.parse(content)).toMatchObject({ model: "m", plugin: ["p"] });
+    });
+
     test.each([[null], [cases.settings]])("installed twice and removed: %j", (before) => {
       for (const plan of adapter.hooks.install(PLACE, [...COMMAND, name])) {
         const after = plan.apply(before);

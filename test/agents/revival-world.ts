@@ -8,7 +8,7 @@ import { type MissionId, parseMissionId } from "../../src/cell/mission-id.ts";
 import { openPitContext, type PitContext } from "../../src/pit/context.ts";
 import { handleExit } from "../../src/pit/death/handle-exit.ts";
 import { explain, renderWhy } from "../../src/pit/death/why.ts";
-import type { MissionRecord } from "../../src/pit/record/record.ts";
+import type { AgentSpec, MissionRecord } from "../../src/pit/record/record.ts";
 import { readRecord } from "../../src/pit/record/store.ts";
 import { reviveAsDecided } from "../../src/pit/start/revive.ts";
 import { type StartOptions, startMission } from "../../src/pit/start-mission.ts";
@@ -24,7 +24,7 @@ export interface Book {
   readonly mission: MissionId;
   readonly traces: string;
   readonly cell: string;
-  start(options?: StartOptions & { readonly command?: readonly string[] }): Promise<void>;
+  start(options?: StartOptions & Partial<Pick<AgentSpec, "command" | "mcp">>): Promise<void>;
   /** Waits until the agent is at FAKE_PAUSE, and returns the process that is there. */
   paused(): Promise<number>;
   /** Waits until the life has ended, handles its end, and returns the record with the decision. */
@@ -90,7 +90,7 @@ export function createRevivalWorld(config: object = {}): RevivalWorld {
       mission,
       traces,
       cell,
-      async start({ command, ...options } = {}) {
+      async start({ command, mcp, ...options } = {}) {
         const spec = {
           mission,
           agent,
@@ -100,6 +100,7 @@ export function createRevivalWorld(config: object = {}): RevivalWorld {
           revive: "yes",
           substitute: null,
           stall_seconds: null,
+          ...(mcp && { mcp }),
         } as const;
         await startMission(context, spec, options);
       },

@@ -417,6 +417,21 @@ describe("a transcript", () => {
   });
 });
 
+it("the MCP server is passed to every life", async () => {
+  const book = world.book("claude", "tools", { FAKE_PAUSE: "2:effect" });
+  await book.start({ mcp: true });
+  end(await book.paused());
+  await book.ended();
+  await book.revive();
+  const { life } = book.record();
+  expect(life).toMatchObject({ epoch: 2, conversation: { how: "resume" } });
+  const servers = life!.command.find((word) => word.startsWith("--mcp-config="));
+  expect(JSON.parse(servers!.slice("--mcp-config=".length))).toMatchObject({
+    mcpServers: { lazarus: { args: [expect.stringContaining("lazarus.js"), "mcp"] } },
+  });
+  await book.finish();
+});
+
 it("a cut-off call that matches the user's rules asks, and the answer reaches the model", async () => {
   const { book, record } = await killAt("2:effect", "claude", "publish", { FAKE_OUTBOX: "publish-it" });
   expect(record).toMatchObject({ end: { open_calls: [{ marked: true }] }, decision: { action: "ask" } });

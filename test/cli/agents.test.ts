@@ -1,5 +1,5 @@
 // `lazarus claude …`, `lazarus shell-init`, `lazarus effects`: the agent's command line works unchanged after `lazarus`.
-import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BUILT_IN } from "../../src/agents/adapters.ts";
@@ -19,6 +19,18 @@ afterEach(() => world[Symbol.dispose]());
 
 it("every adapter is a command", () => {
   expect(AGENT_NAMES).toEqual(BUILT_IN.map(({ name }) => name));
+});
+
+it("run --mcp is refused for an agent that has no option for it, before anything is created", async () => {
+  for (const command of [
+    ["sh", "-c", "true"],
+    ["pi", "-p", "x"],
+  ])
+    expect(await world.call(["run", "m9", "--mcp", "--", ...command])).toMatchObject({
+      exit: 2,
+      stderr: expect.stringContaining(`--mcp: ${command[0]} has no option for the MCP servers of one run`),
+    });
+  expect(existsSync(world.path("home/missions/m9"))).toBe(false);
 });
 
 describe("lazarus claude", () => {

@@ -23,6 +23,7 @@ import {
 } from "../claude-style-hooks.ts";
 import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
+import { mcpServers } from "../mcp-servers.ts";
 import { toolReports } from "../tool-reports.ts";
 import { claudeTranscript } from "./claude-transcript.ts";
 
@@ -270,5 +271,7 @@ export const claude: Adapter = {
       hooksInSettings(join(configDirectory(place), "settings.json"), "claude", command, DIALECT),
     ],
   },
+  // An option with any number of values: as a word of its own, the JSON would be followed by the prompt.
+  mcp: (command) => ({ args: [`--mcp-config=${mcpServers(command)}`], env: {} }),
   credentials: [".claude/.credentials.json", ".claude.json"],
 };

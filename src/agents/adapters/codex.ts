@@ -15,6 +15,7 @@ import {
 } from "../arguments.ts";
 import { CLAUDE_MEANINGS, hookParser, hooksInSettings } from "../claude-style-hooks.ts";
 import { NETWORK } from "../failure-patterns.ts";
+import { MCP_VARIABLES } from "../mcp-servers.ts";
 import { toolReports } from "../tool-reports.ts";
 import { DIALECT, trustedHooks } from "./codex-hooks.ts";
 import { codexTranscript } from "./codex-transcript.ts";
@@ -238,5 +239,13 @@ export const codex: Adapter = {
       hooksInSettings(join(configDirectory(place), "hooks.json"), "codex", command, DIALECT),
     ],
   },
+  mcp: ([program, ...args]) => ({
+    args: [
+      ...["-c", `mcp_servers.lazarus.command=${JSON.stringify(program)}`],
+      ...["-c", `mcp_servers.lazarus.args=${JSON.stringify(args)}`],
+      ...["-c", `mcp_servers.lazarus.env_vars=${JSON.stringify(MCP_VARIABLES)}`],
+    ],
+    env: {},
+  }),
   credentials: [".codex/auth.json"],
 };

@@ -25,6 +25,7 @@ import {
   withNote,
 } from "../arguments.ts";
 import { NETWORK } from "../failure-patterns.ts";
+import { mcpServers } from "../mcp-servers.ts";
 import { ownFile } from "../own-file.ts";
 import { type CallCommands, installedCalls, silentInRun, toolReports } from "../tool-reports.ts";
 import { asArray, asObject, asText, jsonLinesReader, type Step, timeMs, toolCall } from "../transcript.ts";
@@ -259,5 +260,9 @@ export const copilot: Adapter = {
       ),
     ],
   },
+  mcp: (command) => ({
+    args: [`--additional-mcp-config=${mcpServers(command, { type: "local", tools: ["*"] })}`],
+    env: {},
+  }),
   credentials: [".copilot/config.json"],
 };

@@ -252,5 +252,10 @@ export const opencode: Adapter = {
       return [ownFile(join(config, "opencode", "plugin", "lazarus.js"), plugin(command, null))];
     },
   },
+  mcp: (command, { OPENCODE_CONFIG_CONTENT: text }) => {
+    const config = asObject(text === undefined ? undefined : parseJson(text));
+    const mcp = { ...asObject(config.mcp), lazarus: { type: "local", command } };
+    return { args: [], env: { OPENCODE_CONFIG_CONTENT: JSON.stringify({ ...config, mcp }) } };
+  },
   credentials: [".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json"],
 };

@@ -16,6 +16,7 @@ import {
 } from "../claude-style-hooks.ts";
 import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
+import { mcpServers } from "../mcp-servers.ts";
 import { toolReports } from "../tool-reports.ts";
 import {
   asArray,
@@ -193,5 +194,6 @@ export const qwen: Adapter = {
       hooksInSettings(join(configDirectory(place), "settings.json"), "qwen", command, DIALECT),
     ],
   },
+  mcp: (command) => ({ args: [`--mcp-config=${mcpServers(command)}`], env: {} }),
   credentials: [".qwen/oauth_creds.json", ".qwen/.env"],
 };

@@ -1,7 +1,6 @@
 // What the pit knows about a mission's agent: how to start it, what the user wants, how its lives ended, what was decided.
 // Plain data and pure transitions; store.ts reads and writes it, and unknown fields survive. After a kill between any two
 // writes, the record is enough to continue (INV-8).
-
 import type { PatternClass } from "../../agents/adapter.ts";
 import type { ProcessIdentity } from "../../platform/process-identity.ts";
 import type { TerminalSize } from "../terminal/size.ts";
@@ -134,6 +133,8 @@ export interface AgentSpec {
   /** Starts a revival instead of `command`; absent: that of the previous life, if its command was the same. */
   readonly resume_command?: readonly string[] | null;
   readonly stall_seconds: number | null;
+  /** Every life of a known agent gets our MCP server; absent: as the user has registered it. */
+  readonly mcp?: true;
   /** The terminal that every life gets, with its size at first; absent or null: none. */
   readonly terminal?: TerminalSize | null;
 }

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Place, Position } from "../../agents/adapter.ts";
+import { NO_HOOKS } from "../../agents/claude-style-hooks.ts";
 import { copyDatabaseWithout } from "../../agents/conversation/copy-database.ts";
 import {
   currentSession as currentSessionName,
@@ -235,7 +236,7 @@ async function claim(
 /** Writes what the agent's hooks need, and where its conversation is. */
 function withHooks(
   { machine, config, program }: PitContext,
-  { mission }: Pick<MissionRecord, "mission">,
+  { mission, mcp }: Pick<MissionRecord, "mission" | "mcp">,
   { agent, place, added }: Pick<ResumePlan, "agent" | "place" | "added">,
   args: readonly string[],
   begun: Omit<LifeConversation, "adapter" | "hooks">,
@@ -249,24 +250,25 @@ function withHooks(
       machine.disk,
       join(cellPaths(config, parseMissionId(mission)).root, "state", agent.adapter.name),
     );
+  if (program === undefined) return { command: commandWith(agent, args), env: added, conversation };
   const { perRun } = agent.adapter.hooks;
-  if (perRun === null || program === undefined)
-    return { command: commandWith(agent, args), env: added, conversation };
   const hooks = join(directory, "hooks");
-  const setup = perRun([...program, "hook", agent.adapter.name], hooks, place.env);
+  const setup = perRun?.([...program, "hook", agent.adapter.name], hooks, place.env) ?? NO_HOOKS;
   for (const { name, text } of setup.files) {
     makeDirectory(machine.disk, dirname(join(hooks, name)));
     replaceFile(machine.disk, join(hooks, name), text);
   }
   // Hooks that the user has installed as well stay silent, if this run passes any.
   const isPassed = setup.args.length > 0 || Object.keys(setup.env).length > 0;
+  const tools = mcp && agent.adapter.mcp?.([...program, "mcp"], { ...place.env, ...setup.env });
   const env = {
     ...added,
     ...setup.env,
     ...(isPassed ? { LAZARUS_HOOKS: "run" } : setup.installedEnv),
+    ...tools?.env,
   };
   return {
-    command: commandWith(agent, setup.args, args),
+    command: commandWith(agent, setup.args, tools?.args ?? [], args),
     env,
     conversation: { ...conversation, ...(isPassed && { hooks: true }) },
   };

@@ -14,6 +14,8 @@ export interface ModelRequest {
   readonly prompt: string;
   readonly status: number;
   readonly atMs: number;
+  /** It knows the tools of our MCP server: as tools, or by name in a list from which it can load them. */
+  readonly hasTools: boolean;
 }
 
 export interface MockModel extends AsyncDisposable {
@@ -38,7 +40,8 @@ export async function startMockModel(options: JobOptions): Promise<MockModel> {
     const path = new URL(request.url ?? "/", "http://mock").pathname;
     const dialect = DIALECTS.find(({ matches }) => matches(path));
     if (request.method !== "POST" || dialect === undefined) return answerAside(path, request, response);
-    const body: Json = JSON.parse(Buffer.concat(chunks).toString() || "{}");
+    const text = Buffer.concat(chunks).toString();
+    const body: Json = JSON.parse(text || "{}");
     const conversation = dialect.read(body, path);
     const { next, isTold, answer: said } = nextTurn(conversation, options);
     const refusal =
@@ -53,6 +56,7 @@ export async function startMockModel(options: JobOptions): Promise<MockModel> {
       prompt,
       status,
       atMs: Date.now(),
+      hasTools: /lazarus[_-]+list_checkpoints|"mcp__lazarus".*"list_checkpoints"/s.test(text),
     });
     if (options.thinkMs !== undefined && next !== "side") await sleep(options.thinkMs);
     if (thoughtful?.at === next) await thoughtful.ended.promise;

@@ -53,13 +53,15 @@ export interface RealOptions {
   readonly thinkMs?: number;
   /** As a command without an adapter: without hooks. */
   readonly noAdapter?: boolean;
+  /** With the tools of our MCP server. */
+  readonly mcp?: boolean;
   /** Without the key for its model. */
   readonly noKey?: boolean;
 }
 
 export async function createRealWorld(
   name: string,
-  { bin, hold = 0.3, thinkMs = 0, noAdapter = false, noKey = false }: RealOptions,
+  { bin, hold = 0.3, thinkMs = 0, noAdapter = false, mcp = false, noKey = false }: RealOptions,
 ): Promise<RealWorld> {
   const agent = AGENTS[name]!;
   const model = await startMockModel({ steps: STEPS, hold, thinkMs });
@@ -97,6 +99,7 @@ export async function createRealWorld(
         "--in",
         work,
         ...(noAdapter ? ["--no-adapter"] : []),
+        ...(mcp ? ["--mcp"] : []),
         "--",
         program,
         ...args,

@@ -3,6 +3,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { findAdapter } from "../../../src/agents/adapters.ts";
 import { createRandom } from "../../../src/testing/seeded-ids.ts";
 import { AGENTS } from "./agents.ts";
 import { installAgent } from "./install.ts";
@@ -44,6 +45,29 @@ describe.each(names)("%s", (name) => {
       ...(hold !== undefined && { hold }),
     });
   if ("problem" in installed) process.stderr.write(`not run: ${name}: ${installed.problem}\n`);
+
+  // Gemini, Pi, Cline and OpenClaw have no option for it.
+  const hasMcp = findAdapter(name)!.mcp !== undefined;
+  test.skipIf("problem" in installed || !hasMcp)(
+    "run --mcp gives the model our tools, in every life",
+    async () => {
+      await using real = await createRealWorld(name, {
+        bin: "bin" in installed ? installed.bin : "",
+        mcp: true,
+      });
+      await real.world.openPit();
+      real.start();
+      await real.world.until("effect 2", () => reached(real, "effect", 2));
+      const before = real.model.requests.length;
+      real.killAll();
+      await real.untilState("finished");
+      const isKnown = (requests: typeof real.model.requests) => requests.some(({ hasTools }) => hasTools);
+      expect([
+        isKnown(real.model.requests.slice(0, before)),
+        isKnown(real.model.requests.slice(before)),
+      ]).toEqual([true, true]);
+    },
+  );
 
   runs(`killed at ${ROUNDS} random moments`, async () => {
     const random = createRandom(SEED);

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { Adapter } from "../../../agents/adapter.ts";
 import { recognizeAgent } from "../../../pit/conversation/known-agent.ts";
 import { openSignalRelay, runInForeground, saveTerminal } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
@@ -8,6 +9,7 @@ import { findTemplateProblem, splitWords } from "../../../pit/start/resume-comma
 import { agentName } from "../../../pit/start/revive.ts";
 import { requireProgram, startMission } from "../../../pit/start-mission.ts";
 import { pitOwner } from "../../../pit/view.ts";
+import { LazarusError } from "../../../platform/errors.ts";
 import type { CheckpointResult } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -66,6 +68,10 @@ export const command = defineCommand({
     "no-env": { type: "flag", summary: "do not keep the environment for revivals" },
     replace: { type: "flag", summary: "replace an agent that is due to be revived" },
     "no-adapter": { type: "flag", summary: "do not save or resume the conversation of a known agent" },
+    mcp: {
+      type: "flag",
+      summary: "give a known agent the tools of lazarus mcp, in this and every later life",
+    },
     name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
     here: { type: "flag", summary: "work in the current directory, which becomes the mission's worktree" },
     in: { type: "text", value: "DIR", summary: "work in this directory, which becomes the worktree" },
@@ -105,6 +111,8 @@ export const command = defineCommand({
       const directory = resolve(context.surroundings.cwd, options.cwd ?? place.directory);
       requireProgram(pitContext, { mission, command: rest, cwd: directory, env }, kept);
     }
+    const adapter = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter;
+    if (options.mcp) requireMcp(rest, adapter);
     const cwd = await prepareRunPlace(context, place, options);
     const spec = {
       mission,
@@ -116,10 +124,10 @@ export const command = defineCommand({
       substitute,
       ...(resumeCommand === undefined ? {} : { resume_command: resumeCommand }),
       stall_seconds: options.stall ?? null,
+      ...(options.mcp && { mcp: true as const }),
       terminal: options.detach ? null : findTerminal(context),
     };
     const keeping = describeKept(kept, env);
-    const adapter = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter;
     const agent = adapter?.name;
     const announce = () => {
       if (!options.detach) {
@@ -173,6 +181,15 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+/** Refused before anything is created. */
+function requireMcp(command: readonly string[], adapter: Adapter | undefined): void {
+  if (adapter?.mcp !== undefined) return;
+  const name = adapter?.name ?? agentName(command);
+  throw new LazarusError("USAGE", `--mcp: ${name} has no option for the MCP servers of one run`, {
+    hint: "register the server in the agent's own configuration, with the command: lazarus mcp",
+  });
+}
 
 /** The commands for revivals that are given as options. */
 function readCommands(options: {
