@@ -85,7 +85,7 @@ function listCell(): string[] {
 }
 
 describe("through the pit", () => {
-  it("a checkpoint has the same files as the cell, and reports the same as a walk", async () => {
+  it("a checkpoint has the same files as the cell, and the same report as a walk", async () => {
     mkdirSync(worktree("a/b"), { recursive: true });
     writeFileSync(worktree("a/b/new"), "1\n");
     writeFileSync(worktree("one"), "1\n");
@@ -110,7 +110,7 @@ describe("through the pit", () => {
     expect(world.run(["show", "m1", first.document.checkpoint_id]).stdout).toContain("first");
   });
 
-  it("after every hostile change, the listing equals the worktree, and that of a walk", async () => {
+  it("after every hostile change, the listing equals the worktree and the listing of a walk", async () => {
     createFiles(worktree());
     await checkpointByPit();
     for (const [name, change] of HOSTILE_CHANGES) {
@@ -125,7 +125,7 @@ describe("through the pit", () => {
     }
   }, 300_000);
 
-  it("flaws and exit code are the same as of a walk", async () => {
+  it("flaws and exit code are those of a walk", async () => {
     const script = `require("net").createServer().listen("s.sock", () => process.send("ready"))`;
     const server = spawn(process.execPath, ["-e", script], {
       cwd: worktree(),

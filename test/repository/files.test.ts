@@ -40,7 +40,7 @@ describe("every file", () => {
     expect(readSource("package-lock.json").text).not.toMatch(/"resolved"\s*:/);
   });
 
-  it("of docs/adr has a number of its own", () => {
+  it("of docs/adr has its own number", () => {
     const numbers = documents.flatMap(({ path }) => /^docs\/adr\/(\d+)-/.exec(path)?.[1] ?? []);
     expect(numbers.length).toBeGreaterThan(0);
     expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);

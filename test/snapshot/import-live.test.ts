@@ -43,7 +43,7 @@ async function createPoints(): Promise<{ lab: Lab; ids: string[]; copy: string }
 
 const inWorktree = (directory: string) => listTree(join(directory, "worktree"));
 
-it("gives what a restore of the point gives, also of the newest by default", async () => {
+it("an import has the files that a restore of the point has; by default, of the newest point", async () => {
   const { lab, ids, copy } = await createPoints();
   using _ = lab;
   const { vault } = lab.context;
@@ -60,7 +60,7 @@ it("gives what a restore of the point gives, also of the newest by default", asy
   }
 });
 
-it("of a point whose record or layer is damaged fails, and imports nothing", async () => {
+it("an import of a point whose record or layer is damaged fails, and imports nothing", async () => {
   const { lab, ids, copy } = await createPoints();
   using _ = lab;
   const ref = lab.context.vault.list().find(({ id }) => id === ids[2])!;
@@ -76,7 +76,7 @@ it("of a point whose record or layer is damaged fails, and imports nothing", asy
   }
 });
 
-it("counts what it unpacks", async () => {
+it("an import counts the bytes that it unpacks", async () => {
   const { lab, ids, copy } = await createPoints();
   using _ = lab;
   const imported = lab.with({ mission: "large" });

@@ -160,7 +160,7 @@ describe("parseMoment", () => {
     expect(parseMoment("1h30m", NOON)).toBe(NOON - 1.5 * HOUR_MS);
   });
 
-  it("takes a time of day as the last time it was that time", () => {
+  it("takes a time of day as its most recent occurrence", () => {
     const at = (day: number, hour: number, minute: number) => Date.UTC(2026, 10, day, hour, minute, 59, 999);
     expect(parseMoment("11:30", NOON)).toBe(at(15, 11, 30));
     expect(parseMoment("12:00", NOON)).toBe(at(15, 12, 0));
