@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createStat, ctimeMs, hasFileType, statOpen, statPath } from "./file-stat.ts";
+import { createStat, ctimeMs, findStat, hasFileType, statOpen, statPath } from "./file-stat.ts";
 import { posixSupport } from "./posix.ts";
 
 let root: string;
@@ -37,7 +37,7 @@ afterEach(() => {
 test("statOpen and statPath agree with Node", () => {
   const exact = fstatSync(fd, { bigint: true });
   for (const stat of [statOpen(fd, createStat()), statPath(file, createStat())]) {
-    for (const key of ["mode", "uid", "gid", "nlink", "ino", "size", "blocks"] as const)
+    for (const key of ["dev", "mode", "uid", "gid", "nlink", "ino", "size", "blocks"] as const)
       expect([key, stat[key]]).toEqual([key, Number(exact[key])]);
     expect(BigInt(stat.mtimeSec) * 1_000_000_000n + BigInt(stat.mtimeNs)).toBe(exact.mtimeNs);
     expect(BigInt(stat.ctimeSec) * 1_000_000_000n + BigInt(stat.ctimeNs)).toBe(exact.ctimeNs);
@@ -63,5 +63,8 @@ test("a link is not followed, and a missing file is an error", () => {
   symlinkSync("file", join(root, "link"));
   expect(hasFileType(statPath(join(root, "link"), createStat()), constants.S_IFLNK)).toBe(true);
   expect(() => statPath(join(root, "nowhere"), createStat())).toThrow("ENOENT");
+  expect(findStat(join(root, "nowhere"), createStat())).toBeUndefined();
+  expect(findStat(join(root, "link"), createStat())!.size).toBe("file".length);
+  expect(() => findStat(join(file, "below"), createStat())).toThrow("ENOTDIR");
   expect(() => statOpen(1_000_000, createStat())).toThrow("EBADF");
 });

@@ -1,7 +1,6 @@
 // POSIX calls that Node lacks, through libc: flock, nanosecond times, xattrs, statx, FIFOs, sparse files, pidfds, inotify.
 // The only file that loads koffi. Loading takes about 10 ms, so it happens on the first call and never on the CLI's hot path.
 // Where the library or a call is missing, `posixSupport()` says why, and callers report it (INV-6). Paths are bytes.
-
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
 import { messageOf } from "./errors.ts";
@@ -20,8 +19,8 @@ export interface Posix {
   setTimes(path: FilePath, atimeNs: bigint, mtimeNs: bigint): void;
   /** The same for an open file. */
   setOpenTimes(fd: number, atimeNs: bigint, mtimeNs: bigint): void;
-  /** Fills `words` with struct statx of an open file. False where statx is missing (macOS) or forbidden. */
-  statx(fd: number, words: Uint32Array): boolean;
+  /** Fills `words` with struct statx of an open file or a path; does not follow links. False when it cannot (macOS, no file). */
+  statx(file: number | string, words: Uint32Array): boolean;
   /** All extended attributes that this user may read; does not follow links. */
   listXattrs(path: FilePath): Xattr[];
   /** False if an open file has none, as most files do: takes a quarter of the time of a lookup by path. */
@@ -112,8 +111,7 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
   const lseek = func("int64_t lseek(int fd, int64_t offset, int whence)");
   const AT_FDCWD = darwin ? -2 : -100;
   const AT_SYMLINK_NOFOLLOW = darwin ? 0x20 : 0x100;
-  const SEEK_DATA = darwin ? 4 : 3;
-  const SEEK_HOLE = darwin ? 3 : 4;
+  const [SEEK_DATA, SEEK_HOLE] = darwin ? [4, 3] : [3, 4];
   const timespecs = Buffer.alloc(32);
   let hasStatx = !darwin;
   return {
@@ -131,9 +129,11 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
       putTimespec(timespecs, 16, mtimeNs);
       if (utimensat(AT_FDCWD, cPath(path), timespecs, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path);
     },
-    statx(fd, words) {
+    statx(file, words) {
+      const open = typeof file === "number";
+      const at = open ? [file, "", AT_EMPTY_PATH] : [AT_FDCWD, file, AT_SYMLINK_NOFOLLOW];
       try {
-        return hasStatx && statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, words) === 0;
+        return hasStatx && statx(...at, STATX_BASIC_STATS, words) === 0;
       } catch {
         // An older libc without statx.
         hasStatx = false;

@@ -33,6 +33,8 @@ const O_PATH = process.platform === "linux" ? 0o10000000 : 0;
 const O_CLOEXEC = 0o2000000;
 const REACH = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | O_PATH;
 const REACH_DIRECTORY = REACH | constants.O_DIRECTORY;
+/** openat2 refuses flags that have no effect with O_PATH. */
+const OPEN_BELOW = REACH_DIRECTORY & ~constants.O_NONBLOCK;
 /** Open descriptors per tree. Paths arrive sorted, so a few directories are enough. */
 const MAX_OPEN = 32;
 
@@ -90,12 +92,8 @@ export class OpenTree implements Disposable {
   /** Opens a file. One system call where Linux has openat2, which a sandbox may forbid; then through `at`. */
   openFile(path: string, flags: number): number {
     const isOutside = this.outside !== undefined && isInWorktree(path);
-    const name = systemPath(isOutside ? path.slice(WORKTREE.length + 1) : path);
-    if (posix === undefined) posix = loadPosix();
-    const fd =
-      typeof name === "string" && posix !== null
-        ? posix.openBeneath(isOutside ? this.reach(WORKTREE).fd : this.top.fd, name, flags | O_CLOEXEC)
-        : -1;
+    const name = isOutside ? path.slice(WORKTREE.length + 1) : path;
+    const fd = openBelow(isOutside ? this.reach(WORKTREE).fd : this.top.fd, name, flags);
     return fd >= 0 ? fd : openSync(systemPath(this.at(path)), flags);
   }
 
@@ -145,7 +143,8 @@ export class OpenTree implements Disposable {
     }
     const parent = this.reach(parentPath(path));
     const name = path.slice(path.lastIndexOf("/") + 1);
-    const fd = openSync(systemPath(`${parent.anchor}/${name}`), REACH_DIRECTORY);
+    const below = openBelow(parent.fd, name, OPEN_BELOW);
+    const fd = below >= 0 ? below : openSync(systemPath(`${parent.anchor}/${name}`), REACH_DIRECTORY);
     const directory = { fd, anchor: systemAnchor(fd) };
     this.open.set(path, directory);
     if (this.open.size > MAX_OPEN) this.closeOldest();
@@ -200,6 +199,15 @@ function openRoot(root: string): number {
 }
 
 let posix: Posix | null | undefined;
+
+/** Negative where Linux's openat2 cannot be used or fails: then the ordinary call says why. */
+function openBelow(directory: number, path: string, flags: number): number {
+  if (posix === undefined) posix = loadPosix();
+  const name = systemPath(path);
+  return typeof name === "string" && posix !== null
+    ? posix.openBeneath(directory, name, flags | O_CLOEXEC)
+    : -1;
+}
 
 function loadPosix(): Posix | null {
   const support = posixSupport();

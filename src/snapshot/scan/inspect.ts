@@ -1,7 +1,8 @@
 // Takes the stat of paths, compares it with their rows and collects what a scan found. Opens nothing. A path may be inspected
 // twice: the later result counts.
-import { constants, lstatSync, type Stats } from "node:fs";
+import { constants, lstatSync } from "node:fs";
 import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
+import { createStat, type FileStat, findStat } from "../../platform/file-stat.ts";
 import { diskPath, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
 import type { OpenTree } from "../model/open-tree.ts";
@@ -42,6 +43,8 @@ export class Inspector implements Walk {
   /** Set where parents have not just been seen: then none of them may be a link. */
   tree: OpenTree | undefined;
   private readonly options: InspectOptions;
+  /** Reused: one path is inspected at a time. */
+  private readonly current = createStat();
 
   constructor(options: InspectOptions) {
     this.options = options;
@@ -93,10 +96,10 @@ export class Inspector implements Walk {
     return this.options.mapped.size > 0 && type === "file" && this.options.mapped.has(ino);
   }
 
-  private stat(path: string): Stats | undefined {
+  private stat(path: string): FileStat | undefined {
     const { root } = this.options;
     try {
-      return lstatSync(this.place(path), { throwIfNoEntry: false });
+      return findStat(this.place(path), this.current);
     } catch (error) {
       const code = systemErrorCode(error);
       refuseExhaustion(error, `reading the stat of ${path} in ${rootOf(root)}`, rootOf(root));
@@ -107,7 +110,7 @@ export class Inspector implements Walk {
   }
 
   /** Inodes above 2^53 are not exact as doubles, and two files would be taken for one. */
-  private exactInode(path: string, stat: Stats): string {
+  private exactInode(path: string, stat: FileStat): string {
     if (Number.isSafeInteger(stat.ino) && Number.isSafeInteger(stat.dev)) return `${stat.dev}:${stat.ino}`;
     const exact = lstatSync(this.place(path), { bigint: true, throwIfNoEntry: false });
     return exact === undefined ? `${stat.dev}:${path}` : `${exact.dev}:${exact.ino}`;
@@ -118,7 +121,7 @@ export class Inspector implements Walk {
   }
 }
 
-function isOtherDirectory(row: StatRow, stat: Stats): boolean {
+function isOtherDirectory(row: StatRow, stat: FileStat): boolean {
   return row.ino !== stat.ino || row.mode !== (stat.mode & 0o7777);
 }
 
@@ -128,6 +131,6 @@ function isSpecial({ type, nlink, path }: Found): boolean {
 }
 
 /** Whether a checkpoint can hold a path of this type. */
-export function isCapturable({ mode }: Stats): boolean {
+export function isCapturable({ mode }: Pick<FileStat, "mode">): boolean {
   return TYPE_OF_MODE.has(mode & S_IFMT);
 }

@@ -24,13 +24,14 @@ export function nextRows(survey: Survey, stored: Kept): ChangedRows {
   for (const path of [...removed, ...stored.removed]) if (!isCaptured(path)) rows.remove(path);
   for (const items of [refreshed, captured])
     for (const [path, item] of items) {
-      const isPartial = !(walk.read.get(path) ?? !rows.stat(path)?.isPartial);
+      const isPartial =
+        item.entry.type === "directory" && !(walk.read.get(path) ?? !rows.stat(path)?.isPartial);
       rows.set(path, createRow(item, { isRacy: isRacy(survey, item, path), isPartial }));
     }
   const isRemoved = new Set(removed);
   const lost = walk.found
     .values()
-    .filter(({ path, unchanged }) => !isCaptured(path) && (!unchanged || isRemoved.has(path)))
+    .filter(({ path, unchanged }) => (!unchanged || isRemoved.has(path)) && !isCaptured(path))
     .map(({ path }) => path)
     .toArray();
   for (const path of lost) rows.removeTree(path);

@@ -1,6 +1,6 @@
 // One row of the stat store: what is known of a path since the last checkpoint. Enough to tell by lstat alone that the path is
 // unchanged, and to build its entry in a listing.
-import type { Stats } from "node:fs";
+import { ctimeMs, type FileStat } from "../../platform/file-stat.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
 import type { Entry, EntryType } from "../model/entry.ts";
 
@@ -38,12 +38,13 @@ export function baseName(path: string): string {
 }
 
 /** The stat is the same, and the row is not racy. */
-export function isUnchanged(row: StatRow, stat: Stats): boolean {
+export function isUnchanged(row: StatRow, stat: FileStat): boolean {
   return (
     !row.isRacy &&
-    row.ctimeMs === stat.ctimeMs &&
+    row.ctimeMs === ctimeMs(stat) &&
     row.size === (row.type === "file" ? stat.size : 0) &&
-    row.mtimeSec * 1000 + row.mtimeNs / 1_000_000 === stat.mtimeMs &&
+    row.mtimeSec === stat.mtimeSec &&
+    row.mtimeNs === stat.mtimeNs &&
     row.ino === stat.ino &&
     row.mode === (stat.mode & 0o7777)
   );
@@ -54,7 +55,7 @@ export function createRow(
   { isRacy, isPartial }: Pick<StatRow, "isRacy" | "isPartial">,
 ): EntryRow {
   const extra = extraOf(entry);
-  return {
+  const row = {
     name: baseName(entry.path),
     type: entry.type,
     mode: entry.mode,
@@ -69,8 +70,8 @@ export function createRow(
     uid: entry.uid,
     gid: entry.gid,
     sha256: entry.sha256,
-    ...(extra === undefined ? {} : { extra }),
   };
+  return extra === undefined ? row : { ...row, extra };
 }
 
 /** A row with the entry of a checkpoint but no stat: the path will be hashed, and a directory read. */
