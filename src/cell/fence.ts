@@ -8,7 +8,7 @@
 // the rename came first, before the new agent was started.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, quietly } from "../platform/errors.ts";
 import type { Config } from "./config.ts";
 
 /** The directory of the pit's records about a mission's agent: outside the cell, so that a restore does not change it. */
@@ -18,12 +18,8 @@ export function agentDirectory(config: Config, mission: string): string {
 
 /** The current epoch of the mission; 0 if no agent was ever started. */
 export function readEpoch(config: Config, mission: string): number {
-  try {
-    const epoch = Number(readFileSync(join(agentDirectory(config, mission), "epoch"), "latin1"));
-    return Number.isSafeInteger(epoch) && epoch > 0 ? epoch : 0;
-  } catch {
-    return 0;
-  }
+  const epoch = Number(quietly(() => readFileSync(join(agentDirectory(config, mission), "epoch"), "latin1")));
+  return Number.isSafeInteger(epoch) && epoch > 0 ? epoch : 0;
 }
 
 /** The life that the caller's environment belongs to; undefined for a caller that no pit started, or of another mission. */

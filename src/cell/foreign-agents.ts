@@ -2,6 +2,7 @@
 // can be the worktree of missions of two homes, which know nothing of each other's records and locks.
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { quietly } from "../platform/errors.ts";
 import { readProcessFields } from "../platform/process-identity.ts";
 import { isInside } from "./mission-id.ts";
 
@@ -54,13 +55,4 @@ function ancestors(): number[] {
 
 function realOrGiven(path: string): string {
   return quietly(() => realpathSync.native(path)) ?? path;
-}
-
-/** Processes vanish at any time, and those of other users cannot be read. */
-function quietly<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

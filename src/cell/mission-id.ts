@@ -2,7 +2,7 @@
 // outside the missions root.
 import { lstatSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
-import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { LazarusError, quietly, systemErrorCode } from "../platform/errors.ts";
 
 /** A valid mission id. */
 export type MissionId = string & { readonly __brand: "MissionId" };
@@ -59,11 +59,7 @@ export function leadsOutside(root: string, path: string): string | undefined {
 }
 
 function isLink(path: string): boolean {
-  try {
-    return lstatSync(path).isSymbolicLink();
-  } catch {
-    return false;
-  }
+  return quietly(() => lstatSync(path).isSymbolicLink()) ?? false;
 }
 
 /** Whether `path` is below `root`; both already resolved. */

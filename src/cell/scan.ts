@@ -3,7 +3,7 @@
 // reported (INV-6).
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
+import { asLazarusError, quietly, systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { type CellObservation, type CellStatus, classifyCell } from "./classify.ts";
 import type { Config } from "./config.ts";
@@ -154,9 +154,5 @@ function observeHeartbeat(
 
 /** Never throws: false for a circular link or an unreadable target. */
 function isKind(path: string, kind: "isFile" | "isDirectory"): boolean {
-  try {
-    return statSync(path)[kind]();
-  } catch {
-    return false;
-  }
+  return quietly(() => statSync(path)[kind]()) ?? false;
 }

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { request as startRequest } from "node:http";
 import type { MissionId } from "../cell/mission-id.ts";
 import { addressPath, callerKey, tokenPath } from "../http/caller.ts";
+import { quietly } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { VERSION } from "../platform/version.ts";
 import type { CliContext } from "./context.ts";
@@ -53,7 +54,8 @@ interface Address {
 /** Undefined without a pit. */
 function readAddress(context: CliContext): Address | undefined {
   const { run_dir: runDir } = context.config.config;
-  const { socket, caller, version } = parseObject(readText(addressPath(runDir))) ?? {};
+  const readText = (file: string) => quietly(() => readFileSync(file, "utf8"));
+  const { socket, caller, version } = parseObject(readText(addressPath(runDir)) ?? "") ?? {};
   const token = readText(tokenPath(runDir))?.trim();
   return typeof socket === "string" && token ? { socketPath: socket, token, caller, version } : undefined;
 }
@@ -101,19 +103,7 @@ async function post(
   return answer;
 }
 
-function readText(file: string): string | undefined {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
-}
-
-function parseObject(text: string | undefined): JsonObject | undefined {
-  try {
-    const value: unknown = text === undefined ? undefined : JSON.parse(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+function parseObject(text: string): JsonObject | undefined {
+  const value: unknown = quietly(() => JSON.parse(text));
+  return isJsonObject(value) ? value : undefined;
 }

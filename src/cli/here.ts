@@ -5,7 +5,7 @@ import { isAbsolute, relative, resolve, sep } from "node:path";
 import { isKnownMission } from "../cell/known-missions.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { findMoved, findProtecting } from "../cell/worktree-record.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, quietly } from "../platform/errors.ts";
 import type { MissionContext } from "../snapshot/mission-context.ts";
 import { diskPath, isInWorktree, pathInTree, WORKTREE } from "../snapshot/model/cell-tree.ts";
 import type { CliContext } from "./context.ts";
@@ -86,9 +86,5 @@ function namesIn(cellRoot: string): ReadonlySet<string> {
 }
 
 function realOrGiven(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
+  return quietly(() => realpathSync(path)) ?? path;
 }

@@ -1,7 +1,7 @@
 // The standard streams: data on stdout, messages on stderr. Writes are synchronous and go directly to the descriptor,
 // so that nothing is lost at exit and the hot path does not load Node's streams.
 import { fstatSync, readSync, writeSync } from "node:fs";
-import { systemErrorCode } from "../platform/errors.ts";
+import { quietly, systemErrorCode } from "../platform/errors.ts";
 
 export interface Terminal {
   /** Data on stdout. Bytes are output of another program, passed through unchanged. */
@@ -81,11 +81,7 @@ function isatty(fd: number): boolean {
 }
 
 function isDevice(fd: number): boolean {
-  try {
-    return fstatSync(fd).isCharacterDevice();
-  } catch {
-    return false;
-  }
+  return quietly(() => fstatSync(fd).isCharacterDevice()) ?? false;
 }
 
 function writeAll(fd: number, text: string | Uint8Array): void {

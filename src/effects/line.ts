@@ -1,4 +1,6 @@
 // One line of an effect history: JSON with a checksum. Written once and never changed. Pure.
+
+import { quietly } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { sha256Hex } from "../platform/sha256.ts";
 
@@ -60,12 +62,7 @@ export function decodeLine(text: string): HistoryLine | undefined {
   if (sum === null) return undefined;
   const json = `${text.slice(0, sum.index)}}`;
   if (checksum(json) !== sum[1]) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    return undefined;
-  }
+  const value: unknown = quietly(() => JSON.parse(json));
   if (!isJsonObject(value) || typeof value.id !== "string" || !STATES.has(value.state)) return undefined;
   return value as unknown as HistoryLine;
 }

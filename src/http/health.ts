@@ -2,7 +2,7 @@
 // it returns undefined for paths that are not its own.
 import { type Config, resolveConfig } from "../cell/config.ts";
 import { parseMissionId } from "../cell/mission-id.ts";
-import { asLazarusError, LazarusError } from "../platform/errors.ts";
+import { asLazarusError, LazarusError, quietly } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { readBody } from "./body.ts";
@@ -129,11 +129,7 @@ function tokenNotSet(): LazarusError {
 }
 
 function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return quietly(() => decodeURIComponent(text)) ?? text;
 }
 
 function escapePattern(text: string): string {

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { crashPoint } from "../platform/crash-point.ts";
+import { quietly } from "../platform/errors.ts";
 import type { PitContext } from "./context.ts";
 import { createBareRecord } from "./record/bare-record.ts";
 import { type Environment, readEnvironment, writeEnvironment } from "./record/environment.ts";
@@ -65,9 +66,5 @@ function changeEnvironment(context: PitContext, record: MissionRecord, added: En
 
 /** A lost environment is replaced by that of the user who repairs it. */
 function readKept({ config, environment }: PitContext, { mission }: MissionRecord): Environment {
-  try {
-    return readEnvironment(config, mission);
-  } catch {
-    return inheritable(environment);
-  }
+  return quietly(() => readEnvironment(config, mission)) ?? inheritable(environment);
 }

@@ -13,6 +13,7 @@ import { type WorktreeState, worktreeOf, worktreeState } from "../cell/worktree-
 import type { EffectNote } from "../effects/notes.ts";
 import { readFlowPositions } from "../flow/operations/positions.ts";
 import { epochSeconds } from "../platform/clock.ts";
+import { quietly } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { readLockOwner } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
@@ -205,11 +206,7 @@ export function ownHeartbeatMs(config: Config, cellRoot: string): number {
 }
 
 function readKeeperBeat(path: string): number | undefined {
-  try {
-    return Number(readFileSync(path, "latin1"));
-  } catch {
-    return undefined;
-  }
+  return quietly(() => Number(readFileSync(path, "latin1")));
 }
 
 /** When a flow or run last moved; 0 when there is none. */
@@ -234,14 +231,8 @@ function lastCheckpoint(
   config: Config,
   mission: MissionId,
 ): MissionView["last_checkpoint"] {
-  try {
-    const newest = openVault(machine, config.vault_root, mission).list().at(-1);
-    return newest === undefined
-      ? null
-      : { id: newest.id, created_ms: newest.createdAtMs, reason: newest.reason };
-  } catch {
-    return null;
-  }
+  const newest = quietly(() => openVault(machine, config.vault_root, mission).list().at(-1));
+  return newest ? { id: newest.id, created_ms: newest.createdAtMs, reason: newest.reason } : null;
 }
 
 function modifiedMs(path: string): number {

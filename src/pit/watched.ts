@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { readHookLines, summarizeHooks } from "../agents/hook-lines.ts";
 import type { Clock } from "../platform/clock.ts";
+import { quietly } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { isAlive, type ProcessIdentity } from "../platform/process-identity.ts";
 import type { RunProgram } from "../service/plan.ts";
@@ -115,9 +116,5 @@ export function otherSupervisor(pid: number, readEnvironment = environmentOf): s
 }
 
 function environmentOf(pid: number): readonly string[] {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-  } catch {
-    return [];
-  }
+  return quietly(() => readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")) ?? [];
 }

@@ -67,7 +67,6 @@ export const ERROR_CODES = {
   GIT_FAILED: "machine",
   CONFIG_INVALID: "config",
   CONFIG_MISSING: "config",
-  JOB_UNKNOWN: "missing",
   REGISTRY_NEWER: "unsupported",
   REGISTRY_FOREIGN: "conflict",
   REGISTRY_DAMAGED: "damaged",
@@ -89,7 +88,6 @@ export const ERROR_CODES = {
   RUN_STORE_UNREACHABLE: "busy",
   RUN_MODEL_FAILED: "machine",
   RUN_MODEL_ENDLESS: "machine",
-  RUN_TOOL_FAILED: "machine",
   RUN_STEPS_EXHAUSTED: "alert",
   RUN_BUDGET_SPENT: "alert",
   RUN_NEEDS_HUMAN: "unknown-outcome",
@@ -116,7 +114,6 @@ export const ERROR_CODES = {
   CHECKPOINT_DAMAGED: "damaged",
   CHECKPOINT_UNKNOWN: "missing",
   CHECKPOINT_FAILED: "machine",
-  CHECKPOINT_PINNED: "conflict",
   CHECKPOINT_NEWER: "unsupported",
   CELL_UNREADABLE: "machine",
   CELL_IN_USE: "busy",
@@ -314,6 +311,15 @@ export function asLazarusError(error: unknown, doing: string, directory = "."): 
 /** The message of anything thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The result of `read`; undefined when it throws, for what may vanish, be unreadable or be malformed at any time. */
+export function quietly<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }
 
 const EXHAUSTED: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);

@@ -1,6 +1,7 @@
 // gzip through the machine's libdeflate, where it is installed. On source files it compresses 180 MB/s per core, against 110
 // for Node's zlib, with 9 % smaller output; it decompresses 900 MB/s, against 600. Optional: callers fall back to zlib.
 import { gunzipSync } from "node:zlib";
+import { quietly } from "./errors.ts";
 import { openLibrary } from "./posix.ts";
 
 /** Returns one gzip member, in `into` if given; undefined when that is too small, or the member larger than its input. */
@@ -78,9 +79,5 @@ export function roundTrips(gzip: Gzip): boolean {
   const raw = Buffer.from("The same words, and once more the same words: 0123456789.\n".repeat(300));
   const member = gzip(raw);
   if (member === undefined || member.length >= raw.length) return false;
-  try {
-    return gunzipSync(member).equals(raw);
-  } catch {
-    return false;
-  }
+  return quietly(() => gunzipSync(member).equals(raw)) ?? false;
 }

@@ -2,7 +2,7 @@
 // its holder may remove a lock file, together with everything that it protects. Its content names the holder for people
 // and is never used for decisions.
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
-import { LazarusError } from "./errors.ts";
+import { LazarusError, quietly } from "./errors.ts";
 import type { Machine } from "./machine.ts";
 import { posixSupport } from "./posix.ts";
 
@@ -87,12 +87,8 @@ function isStillAt(fd: number, path: string): boolean {
  * still named: only taking the lock shows whether it is held.
  */
 export function readLockOwner(path: string): LockOwner | undefined {
-  try {
-    const owner: Partial<LockOwner> | null = JSON.parse(readFileSync(path, "utf8"));
-    return typeof owner?.pid === "number" ? (owner as LockOwner) : undefined;
-  } catch {
-    return undefined;
-  }
+  const owner: Partial<LockOwner> | null = quietly(() => JSON.parse(readFileSync(path, "utf8")));
+  return typeof owner?.pid === "number" ? (owner as LockOwner) : undefined;
 }
 
 function lockHeld(path: string, purpose: string): LazarusError {

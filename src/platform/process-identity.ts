@@ -2,7 +2,7 @@
 // and sysctl elsewhere. Never sends a signal other than 0.
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { systemErrorCode } from "./errors.ts";
+import { quietly, systemErrorCode } from "./errors.ts";
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -55,13 +55,9 @@ function linuxStartTime(pid: number): string | undefined {
 
 /** The fields of /proc/PID/stat from the state on; undefined when there is no such process. */
 export function readProcessFields(pid: number): string[] | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name is in parentheses and may contain anything, so fields are counted after the last parenthesis.
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  } catch {
-    return undefined;
-  }
+  const stat = quietly(() => readFileSync(`/proc/${pid}/stat`, "latin1"));
+  // The command name is in parentheses and may contain anything, so fields are counted after the last parenthesis.
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 function psStartTime(pid: number): string | undefined {

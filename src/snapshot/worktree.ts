@@ -15,7 +15,7 @@ import {
 } from "../cell/worktree-record.ts";
 import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory } from "../platform/durable.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { LazarusError, quietly } from "../platform/errors.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import { shellWord } from "../platform/shell-word.ts";
@@ -198,14 +198,10 @@ export function findUnsavedFiles(placed: Placed): Flaw[] {
 /** Files in the cell's own directory `worktree`, which is not used while the worktree is elsewhere. */
 function findHiddenFiles({ cellRoot }: Placed, worktree: string): Flaw[] {
   const own = join(cellRoot, WORKTREE);
-  try {
-    const count = readdirSync(own).length;
-    if (count === 0) return [];
-    const reason = `${own} has files that are not saved (${count} entries): the worktree is ${worktree}`;
-    return [{ path: WORKTREE, kind: "degraded", reason }];
-  } catch {
-    return [];
-  }
+  const count = quietly(() => readdirSync(own).length) ?? 0;
+  if (count === 0) return [];
+  const reason = `${own} has files that are not saved (${count} entries): the worktree is ${worktree}`;
+  return [{ path: WORKTREE, kind: "degraded", reason }];
 }
 
 /** Another tool, or the agent, named a directory outside the cell: the user has not chosen it. */

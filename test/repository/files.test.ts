@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ERROR_CODES } from "../../src/platform/errors.ts";
 import { listSources, ROOT, readSource } from "./files.ts";
 import {
   checkFolderSizes,
@@ -32,6 +33,12 @@ describe("every file", () => {
     expect(scripts.flatMap(checkName)).toEqual([]);
   });
 
+  it("together throws every error code", () => {
+    const errors = "src/platform/errors.ts";
+    const text = sources.map(({ path, text: each }) => (path === errors ? codeTables(each) : each)).join("\n");
+    expect(Object.keys(ERROR_CODES).filter((code) => !text.includes(`"${code}"`))).toEqual([]);
+  });
+
   it("of tests gives a reason for each skipped test", () => {
     expect(scripts.filter(({ path }) => path.endsWith(".test.ts")).flatMap(checkSkips)).toEqual([]);
   });
@@ -50,6 +57,11 @@ describe("every file", () => {
     expect([...scripts, ...documents].flatMap((file) => checkMachinePaths(file, ROOT))).toEqual([]);
   });
 });
+
+/** Without the table that declares the codes. */
+function codeTables(text: string): string {
+  return text.slice(text.indexOf("} as const satisfies Record<string, ErrorKind>"));
+}
 
 describe("a rule rejects", () => {
   const file = (text: string, path = "src/cell/x.ts") => ({ path, text });

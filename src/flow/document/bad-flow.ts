@@ -2,6 +2,7 @@
 // files there.
 import { readdirSync } from "node:fs";
 import { basename, join, relative } from "node:path";
+import { quietly } from "../../platform/errors.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import { isPrivateDirectory, privatePath } from "./private-directory.ts";
 import { type ClosedDirectory, type FlowPlace, placeOf } from "./workspace.ts";
@@ -37,12 +38,7 @@ export function closedInPlace(root: string, { directory, reason }: ClosedDirecto
 export function listQuarantine(directory: string): BadFlow[] {
   const quarantined = privatePath(directory, QUARANTINE);
   if (!isPrivateDirectory(directory, QUARANTINE)) return [];
-  let names: string[];
-  try {
-    names = readdirSync(quarantined);
-  } catch {
-    return [];
-  }
+  const names = quietly(() => readdirSync(quarantined)) ?? [];
   return names
     .filter((name) => name.endsWith(FILE_SUFFIX))
     .sort()

@@ -3,6 +3,7 @@
 // outlives its commands: not a `-c` shell, a wrapper, our own launcher or init. The choice is pure.
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
+import { quietly } from "../../platform/errors.ts";
 import { readProcessFields } from "../../platform/process-identity.ts";
 
 export interface Ancestor {
@@ -95,14 +96,9 @@ export function readAncestors(parentPid: number): Ancestor[] {
 }
 
 function readProc(pid: number): { parent: number; args: string[] } | undefined {
-  try {
-    const parent = Number(readProcessFields(pid)?.[1]);
-    if (Number.isNaN(parent)) return undefined;
-    const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-    return { parent, args };
-  } catch {
-    return undefined;
-  }
+  const parent = Number(readProcessFields(pid)?.[1]);
+  const args = quietly(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0"));
+  return Number.isNaN(parent) || args === undefined ? undefined : { parent, args };
 }
 
 /** For systems without /proc. Arguments with spaces are split, which does not affect the rules above. */

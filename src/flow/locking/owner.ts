@@ -1,7 +1,7 @@
 // The owner of a lock or mutex, and whether it is still alive. Pids are reused, so an owner is pid + start time + boot id,
 // on a host, in a pid namespace. The verdict is a pure function; only `selfOwner` and `ownerOf` read the machine.
 import { readFileSync, readlinkSync } from "node:fs";
-import { type Processes, systemProcesses } from "../../platform/process-identity.ts";
+import { type Processes, type ProcessIdentity, systemProcesses } from "../../platform/process-identity.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 
 /** The owner of a flow: a process or a name. */
@@ -60,8 +60,7 @@ export function selfOwner(processes: Processes, givenName: string | null = null)
   const name = givenName || null;
   // Cached: reading it again would take a tenth of the time of an update through the library.
   if (processes === systemProcesses && cachedSelf !== undefined) return { ...cachedSelf, name };
-  const { pid, startTime, bootId } = processes.self();
-  const self = { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...readContainer() };
+  const self = toOwner(processes, processes.self(), name);
   if (processes === systemProcesses) cachedSelf = self;
   return self;
 }
@@ -69,16 +68,12 @@ export function selfOwner(processes: Processes, givenName: string | null = null)
 /** Another process as an owner; undefined when no process has that pid. */
 export function ownerOf(processes: Processes, pid: number, name: string | null = null): Owner | undefined {
   const identity = processes.identify(pid);
-  if (identity === undefined) return undefined;
-  const { startTime, bootId } = identity;
-  return {
-    name: name || null,
-    pid,
-    processStart: startTime,
-    bootId,
-    host: processes.hostName(),
-    ...readContainer(),
-  };
+  return identity && toOwner(processes, identity, name || null);
+}
+
+function toOwner(processes: Processes, identity: ProcessIdentity, name: string | null): Owner {
+  const { pid, startTime, bootId } = identity;
+  return { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...readContainer() };
 }
 
 /** Parses an owner from JSON; undefined when it is not one. */

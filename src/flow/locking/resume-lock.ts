@@ -4,7 +4,7 @@
 import { lstatSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, removeFile, replaceFile } from "../../platform/durable.ts";
-import { LazarusError } from "../../platform/errors.ts";
+import { LazarusError, quietly } from "../../platform/errors.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 import { shellWord } from "../../platform/shell-word.ts";
@@ -48,12 +48,7 @@ export function readLock(place: FlowPlace): LockReading {
   if (typeof text !== "string") {
     return text.state === "absent" ? { kind: "none" } : { kind: "ownerless", content: "an unreadable file" };
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    value = undefined;
-  }
+  const value: unknown = quietly(() => JSON.parse(text));
   const owner = isJsonObject(value) ? parseOwner(value) : undefined;
   if (owner === undefined) return { kind: "ownerless", content: text.trim().slice(0, 80) };
   const takenAt =

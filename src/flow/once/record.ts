@@ -3,7 +3,7 @@
 // key, so that a new run of the same steps has its own records.
 import { closeSync, constants, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { quietly, systemErrorCode } from "../../platform/errors.ts";
 import { type JsonObject, readJsonFile } from "../../platform/json-file.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 import { privatePath } from "../document/private-directory.ts";
@@ -123,12 +123,7 @@ export function hasLiveCommand(place: FlowPlace, isAlive: (owner: Owner) => bool
 
 export function listRecords({ directory, stem }: FlowPlace): string[] {
   const records = privatePath(directory, ONCE, stem);
-  let names: string[];
-  try {
-    names = readdirSync(records);
-  } catch {
-    return [];
-  }
+  const names = quietly(() => readdirSync(records)) ?? [];
   return names.filter((name) => name.endsWith(".json")).map((name) => join(records, name));
 }
 

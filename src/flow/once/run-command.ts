@@ -3,6 +3,7 @@
 // (the command, or a later attempt that gives up on it) decides.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { quietly } from "../../platform/errors.ts";
 import { type Captured, createCapture } from "./output.ts";
 
 export interface CommandRequest {
@@ -96,11 +97,7 @@ function forward(to: ((chunk: Buffer) => void) | undefined, chunk: Buffer): void
 
 /** The command itself may exit with 125; then its pid is in the file. */
 function namesProcess(pidFile: string, pid: number | undefined): boolean {
-  try {
-    return Number.parseInt(readFileSync(pidFile, "latin1"), 10) === pid;
-  } catch {
-    return false;
-  }
+  return quietly(() => Number.parseInt(readFileSync(pidFile, "latin1"), 10) === pid) ?? false;
 }
 
 function signalExit(signal: NodeJS.Signals | null): number {

@@ -5,6 +5,7 @@
 import { join, relative } from "node:path";
 import { worktreeOf } from "../../cell/worktree-record.ts";
 import { formatCount } from "../../platform/count.ts";
+import { quietly } from "../../platform/errors.ts";
 import type { FlowDocument, FlowStatus } from "../document/document.ts";
 import { readFlow } from "../document/read.ts";
 import { type FlowPlace, listDirectories, listStems, placeOf } from "../document/workspace.ts";
@@ -38,8 +39,8 @@ export function readFlowPositions(root: string, worktree = worktreeOf(root)): Fl
   const positions: FlowPosition[] = [];
   for (const place of DIRECTORIES) {
     const base = place === WORKTREE ? worktree : join(root, place);
-    for (const directory of orEmpty(() => listDirectories(base))) {
-      for (const stem of orEmpty(() => listStems(directory))) {
+    for (const directory of quietly(() => listDirectories(base)) ?? []) {
+      for (const stem of quietly(() => listStems(directory)) ?? []) {
         if (positions.length >= MAX_FLOWS) return positions;
         const flow = placeOf(directory, stem);
         const reading = readFlow(flow);
@@ -111,12 +112,4 @@ function describePosition({ status, currentStep, completedSteps }: FlowPosition)
 
 function truncate(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
-}
-
-function orEmpty<T>(list: () => T[]): T[] {
-  try {
-    return list();
-  } catch {
-    return [];
-  }
 }

@@ -4,6 +4,7 @@
 import { readdirSync, rmSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, sweepTemporaries } from "../../platform/durable.ts";
+import { quietly } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import { pidInUse } from "../../platform/process-identity.ts";
 import { findQuarantined } from "../document/bad-flow.ts";
@@ -141,9 +142,5 @@ function removeRecords({ directory, stem }: FlowPlace): void {
 }
 
 function listNames(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
+  return quietly(() => readdirSync(directory)) ?? [];
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { appendLine } from "../../platform/durable.ts";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { quietly, systemErrorCode } from "../../platform/errors.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
 import {
   FLOW_STATUSES,
@@ -51,12 +51,7 @@ export function readUsedKeys(root: string): UsedKey[] {
 }
 
 function parseLine(line: string): UsedKey | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+  const value: unknown = quietly(() => JSON.parse(line));
   if (!isJsonObject(value)) return undefined;
   const { key, workflowId, status, updatedAt, currentStep } = value;
   if (typeof key !== "string" || !(FLOW_STATUSES as readonly unknown[]).includes(status)) return undefined;

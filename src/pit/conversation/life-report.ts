@@ -9,6 +9,7 @@ import { readSession } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
+import { quietly } from "../../platform/errors.ts";
 import type { PitContext } from "../context.ts";
 import type { MissionRecord } from "../record/record.ts";
 import { type KnownAgent, knownAgent } from "./known-agent.ts";
@@ -72,11 +73,7 @@ export function readPosition(adapter: Adapter, place: Place, session: string): P
 
 /** A database that is damaged, or has the tables of another version, does not count. */
 function rowsOf(adapter: Adapter, session: string, { path }: SessionFile): string {
-  try {
-    return readRows(adapter, session, path);
-  } catch {
-    return "";
-  }
+  return quietly(() => readRows(adapter, session, path)) ?? "";
 }
 
 /** The agent reported in this life that it is done. The transcript alone does not prove it: it may be that of an earlier life. */

@@ -10,7 +10,7 @@ import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
-import { LazarusError } from "../../platform/errors.ts";
+import { LazarusError, quietly } from "../../platform/errors.ts";
 import { acquireLock } from "../../platform/lock.ts";
 import type { PitContext } from "../context.ts";
 import type { MissionRecord } from "../record/record.ts";
@@ -120,10 +120,6 @@ export function couldHideSession([, ...rest]: readonly string[], session: string
 }
 
 function worksIn(pid: number, directory: string): boolean {
-  try {
-    return realpathSync(`/proc/${pid}/cwd`) === realpathSync(directory);
-  } catch {
-    // It has ended, it belongs to another user, or one of the directories is gone.
-    return false;
-  }
+  // It may have ended or belong to another user, and one of the directories may be gone.
+  return quietly(() => realpathSync(`/proc/${pid}/cwd`) === realpathSync(directory)) ?? false;
 }

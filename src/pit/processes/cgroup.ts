@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { quietly } from "../../platform/errors.ts";
 
 const PREFIX = "lazarus-";
 
@@ -54,11 +55,8 @@ export function findMount(mountinfo: string): string | undefined {
 /** The members of a group and of the groups in it. */
 export function cgroupProcesses(path: string): number[] {
   return walk(path).flatMap((group) => {
-    try {
-      return readFileSync(join(group, "cgroup.procs"), "latin1").split("\n").map(Number).filter(Boolean);
-    } catch {
-      return [];
-    }
+    const text = quietly(() => readFileSync(join(group, "cgroup.procs"), "latin1")) ?? "";
+    return text.split("\n").map(Number).filter(Boolean);
   });
 }
 
@@ -99,11 +97,7 @@ export function sweepCgroups(nowMs: number, base: string | undefined = baseGroup
 }
 
 function listGroups(base: string): string[] {
-  try {
-    return readdirSync(base).filter((name) => NAME.test(name));
-  } catch {
-    return [];
-  }
+  return quietly(() => readdirSync(base).filter((name) => NAME.test(name))) ?? [];
 }
 
 /** A group and all groups in it, parents first. */

@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import type { Config } from "../../cell/config.ts";
 import { findKeepers, type Life, lockedMission, readLife, readLifeOf } from "../../cell/life.ts";
+import { quietly } from "../../platform/errors.ts";
 import type { ProcessIdentity } from "../../platform/process-identity.ts";
 import type { ReadContext } from "../context.ts";
 import type { MissionRecord } from "../record/record.ts";
@@ -112,9 +113,6 @@ function isForeignKeeper({ config, mission }: LifeIdentity, kernel: KernelView, 
 
 /** Variables of other users' processes are unreadable; those never belong to us. */
 function hasToken(pid: number, token: string): boolean {
-  try {
-    return `\0${readFileSync(`/proc/${pid}/environ`, "utf8")}`.includes(`\0LAZARUS_LIFE=${token}\0`);
-  } catch {
-    return false;
-  }
+  const text = quietly(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? "";
+  return `\0${text}`.includes(`\0LAZARUS_LIFE=${token}\0`);
 }

@@ -1,10 +1,11 @@
 // Traces of the kernel's OOM killer: the counter of our control group, and the kernel log where it is readable.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { quietly } from "../../platform/errors.ts";
 
 /** OOM kills in the control group of this process and below; null when the counter cannot be read. */
 export function countOomKills(): number | null {
-  const groups = ignoreErrors(() => readFileSync("/proc/self/cgroup", "latin1"));
+  const groups = quietly(() => readFileSync("/proc/self/cgroup", "latin1"));
   if (groups === undefined) return null;
   for (const line of groups.split("\n")) {
     const [, controllers = "", path = ""] = line.split(":");
@@ -14,7 +15,7 @@ export function countOomKills(): number | null {
         : controllers.split(",").includes("memory")
           ? `/sys/fs/cgroup/memory${path}/memory.oom_control`
           : undefined;
-    const text = file === undefined ? undefined : ignoreErrors(() => readFileSync(file, "latin1"));
+    const text = file === undefined ? undefined : quietly(() => readFileSync(file, "latin1"));
     const count = /^oom_kill (\d+)/m.exec(text ?? "")?.[1];
     if (count !== undefined) return Number(count);
   }
@@ -40,12 +41,4 @@ export function pickOomLine(log: string, pid: number): string | undefined {
     .split("\n")
     .findLast((line) => /out of memory|oom-kill/i.test(line) && new RegExp(`\\b${pid}\\b`).test(line))
     ?.trim();
-}
-
-function ignoreErrors<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

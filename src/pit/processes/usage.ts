@@ -2,6 +2,7 @@
 // Counters of processes that ended are in those of their parent, so the sums only grow. Costs a few reads per process.
 import { readdirSync, readFileSync } from "node:fs";
 import type { Life } from "../../cell/life.ts";
+import { quietly } from "../../platform/errors.ts";
 import { readProcessFields } from "../../platform/process-identity.ts";
 
 export interface Usage {
@@ -44,24 +45,17 @@ function* descendants(root: number, except: number | undefined): Generator<numbe
 
 /** Every thread has a list of the processes that it started. */
 function children(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-      readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1").split(" ").map(Number).filter(Boolean),
-    );
-  } catch {
-    return [];
-  }
+  const lists = quietly(() =>
+    readdirSync(`/proc/${pid}/task`).map((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1"),
+    ),
+  );
+  return (lists ?? []).flatMap((list) => list.split(" ").map(Number).filter(Boolean));
 }
 
 /** Bytes given to write calls, and pages of mapped files that became dirty. 0 for processes of other users. */
 function readWritten(pid: number): number {
-  try {
-    const counters = readFileSync(`/proc/${pid}/io`, "latin1");
-    return [...counters.matchAll(/^(?:wchar|write_bytes): (\d+)$/gm)].reduce(
-      (sum, [, bytes]) => sum + Number(bytes),
-      0,
-    );
-  } catch {
-    return 0;
-  }
+  const counters = quietly(() => readFileSync(`/proc/${pid}/io`, "latin1")) ?? "";
+  const written = [...counters.matchAll(/^(?:wchar|write_bytes): (\d+)$/gm)];
+  return written.reduce((sum, [, bytes]) => sum + Number(bytes), 0);
 }

@@ -1,5 +1,6 @@
 // The command line of keeper.sh, what a running keeper's says, and the script itself.
 import { readFileSync } from "node:fs";
+import { quietly } from "../../platform/errors.ts";
 import { assetUrl } from "../../platform/worker-module.ts";
 import type { TerminalSize } from "../terminal/size.ts";
 
@@ -59,13 +60,9 @@ export function keeperArguments(options: KeeperArguments, command: readonly stri
 
 /** The epoch on the command line of a running keeper; undefined when it cannot be read. */
 export function keeperEpoch(pid: number): number | undefined {
-  try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-    const epoch = Number(words[words.findIndex((word) => /\/keeper-[0-9a-f]+\.sh$/.test(word)) + 2]);
-    return Number.isSafeInteger(epoch) ? epoch : undefined;
-  } catch {
-    return undefined;
-  }
+  const words = (quietly(() => readFileSync(`/proc/${pid}/cmdline`, "utf8")) ?? "").split("\0");
+  const epoch = Number(words[words.findIndex((word) => /\/keeper-[0-9a-f]+\.sh$/.test(word)) + 2]);
+  return Number.isSafeInteger(epoch) ? epoch : undefined;
 }
 
 const MAX_LOGS = 1000;

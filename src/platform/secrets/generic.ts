@@ -1,6 +1,8 @@
 // Secrets that have no vendor and so no rule upstream: private keys in PEM, JSON web tokens, authorization headers, and
 // assignments such as `password=…` (INV-7). Pure. Time is linear in the text, which may be large and hostile. A value that
 // names a secret instead of being one (`password=$DB_PASSWORD`, `token: see the vault`) is not reported.
+
+import { quietly } from "../errors.ts";
 import type { SecretRange } from "./find.ts";
 
 /** Every generic secret in `text`: only the value, without its name. Ranges may overlap. */
@@ -35,11 +37,7 @@ function webTokens(text: string): SecretRange[] {
 }
 
 function isWebTokenHeader(base64: string): boolean {
-  try {
-    return "alg" in JSON.parse(Buffer.from(base64, "base64url").toString("utf8"));
-  } catch {
-    return false;
-  }
+  return quietly(() => "alg" in JSON.parse(Buffer.from(base64, "base64url").toString("utf8"))) ?? false;
 }
 
 const AUTHORIZATION = /\b(?:Bearer|Basic|Token)[ \t]{1,8}([\w.~+/-]{16,}={0,2})/gi;

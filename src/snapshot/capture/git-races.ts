@@ -2,6 +2,7 @@
 // name them, and packs before it removes what they hold. So a captured repository is complete if its objects were listed
 // after everything else in it was read. Looks only at repositories in which this round stored or lost something.
 import { lstatSync, readFileSync, type Stats } from "node:fs";
+import { quietly } from "../../platform/errors.ts";
 import type { TreeRoot } from "../model/cell-tree.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { joinPath, systemPath } from "../model/path-bytes.ts";
@@ -139,13 +140,4 @@ function hasLateNames({ rows, disk, survey, isExcluded }: Look, directory: strin
 
 function statOf(disk: OpenTree, path: string): Stats | undefined {
   return quietly(() => lstatSync(systemPath(disk.at(path)), { throwIfNoEntry: false }));
-}
-
-/** Gone or unreadable by now; the walk has reported what it could not read. */
-function quietly<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

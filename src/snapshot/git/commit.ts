@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { messageOf, systemErrorCode } from "../../platform/errors.ts";
+import { messageOf, quietly, systemErrorCode } from "../../platform/errors.ts";
 import type { GitPosition } from "../model/entry.ts";
 import { type GitOptions, git } from "./git-command.ts";
 import {
@@ -309,11 +309,8 @@ function stampGround({ environment, secretRules }: GitRequest, files: readonly s
 }
 
 function readBranch(gitDirectory: string): string | null {
-  try {
-    return /^ref: refs\/heads\/(.+)$/m.exec(readFileSync(join(gitDirectory, "HEAD"), "utf8"))?.[1] ?? null;
-  } catch {
-    return null;
-  }
+  const head = quietly(() => readFileSync(join(gitDirectory, "HEAD"), "utf8")) ?? "";
+  return /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1] ?? null;
 }
 
 function stamp(file: string): string {
@@ -322,9 +319,5 @@ function stamp(file: string): string {
 }
 
 function readState(file: string): Remembered | undefined {
-  try {
-    return JSON.parse(readFileSync(file, "utf8"));
-  } catch {
-    return undefined;
-  }
+  return quietly(() => JSON.parse(readFileSync(file, "utf8")));
 }

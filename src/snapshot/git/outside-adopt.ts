@@ -2,6 +2,7 @@
 // use the copy in `state/git-outside` from now on. Only the file that leads outside is replaced.
 import { lstatSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { quietly } from "../../platform/errors.ts";
 import { diskPath, isInWorktree, outsideWorktree, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
@@ -57,11 +58,7 @@ function readPointerOf(file: string): string | undefined {
 }
 
 function namesIn(directory: string): string[] {
-  try {
-    return lstatSync(directory).isDirectory() ? readdirSync(directory) : [];
-  } catch {
-    return [];
-  }
+  return quietly(() => (lstatSync(directory).isDirectory() ? readdirSync(directory) : [])) ?? [];
 }
 
 /** Borrowed objects may be shared. HEAD and index may not: a repository records the path of each linked worktree. */
@@ -83,9 +80,5 @@ function isLost({ path, targets }: Outside, home: TreeRoot, isDuplicate: boolean
 }
 
 function realPathOf(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
-  }
+  return quietly(() => realpathSync(path));
 }

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { messageOf, systemErrorCode } from "../../platform/errors.ts";
+import { messageOf, quietly, systemErrorCode } from "../../platform/errors.ts";
 import { diskPath, type TreeRoot } from "../model/cell-tree.ts";
 import { type GitOptions, type GitResult, git } from "./git-command.ts";
 import type { Outside } from "./outside.ts";
@@ -158,11 +158,7 @@ function keyOf({ refs, head, files }: SourceState): string {
 }
 
 function readKey(copy: string): unknown {
-  try {
-    return JSON.parse(readFileSync(join(copy, DESCRIPTION), "utf8")).key;
-  } catch {
-    return undefined;
-  }
+  return quietly(() => JSON.parse(readFileSync(join(copy, DESCRIPTION), "utf8")).key);
 }
 
 function copyFiles(files: ReadonlyMap<string, string>, copy: string): void {

@@ -11,7 +11,7 @@ import { lockMissionAfterStop } from "../../cell/mission-lock.ts";
 import { worktreeRecordFile } from "../../cell/worktree-record.ts";
 import { historyFile } from "../../effects/place.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { LazarusError } from "../../platform/errors.ts";
+import { LazarusError, quietly } from "../../platform/errors.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { findHeldRun } from "../../run/store/positions.ts";
 import { type MissionContext, resolvePath } from "../mission-context.ts";
@@ -150,12 +150,8 @@ function refuseOpenFiles(context: MissionContext): void {
 }
 
 function countCheckpoints({ vault }: MissionContext): number {
-  try {
-    return vault.list().length;
-  } catch {
-    // A damaged vault can be deleted, too.
-    return 0;
-  }
+  // A damaged vault can be deleted, too.
+  return quietly(() => vault.list().length) ?? 0;
 }
 
 const exists = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;

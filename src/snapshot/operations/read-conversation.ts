@@ -14,7 +14,7 @@ import {
   type StagedTree,
 } from "../../agents/conversation/staged.ts";
 import { CONVERSATION_DIRECTORY, parseSession } from "../../agents/session.ts";
-import { LazarusError } from "../../platform/errors.ts";
+import { LazarusError, quietly } from "../../platform/errors.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { type Contents, openContents } from "../vault/contents.ts";
@@ -144,10 +144,6 @@ function openTree(root: string): Pick<StagedTree, "read"> {
 
 function parse(tree: StagedTree): Readonly<Record<string, unknown>> {
   if (!tree.list().some(({ path }) => path === "session.json")) return {};
-  try {
-    const value: unknown = JSON.parse(tree.read("session.json").toString("utf8"));
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value: unknown = quietly(() => JSON.parse(tree.read("session.json").toString("utf8")));
+  return isJsonObject(value) ? value : {};
 }

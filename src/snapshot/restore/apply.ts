@@ -3,7 +3,7 @@
 // a flaw; a full or failing disk stops the restore, and the journal stays for the next attempt.
 import { readdirSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { quietly, systemErrorCode } from "../../platform/errors.ts";
 import type { TreeRoot } from "../model/cell-tree.ts";
 import type { Flaw } from "../model/entry.ts";
 import { changeMode } from "../model/open-tree.ts";
@@ -147,11 +147,7 @@ function findSidecars(
 
 /** As text: names that are not UTF-8 cannot be sidecars of a known path. */
 function namesIn(cell: CellAccess, directory: string): string[] {
-  try {
-    return readdirSync(cell.directory(directory));
-  } catch {
-    return [];
-  }
+  return quietly(() => readdirSync(cell.directory(directory))) ?? [];
 }
 
 /** Restores the modes of directories that were made writable and that no step finished. */

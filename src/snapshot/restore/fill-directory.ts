@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { asLazarusError, LazarusError, quietly, systemErrorCode } from "../../platform/errors.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { Progress } from "../mission-context.ts";
 import { type Entry, type Flaw, storedLength } from "../model/entry.ts";
@@ -82,11 +82,7 @@ function makeDirectories(path: string): void {
 }
 
 function readMarker(directory: string): string | undefined {
-  try {
-    return readFileSync(join(directory, MARKER), "utf8").trim();
-  } catch {
-    return undefined;
-  }
+  return quietly(() => readFileSync(join(directory, MARKER), "utf8").trim());
 }
 
 /** Fills a prepared directory. */

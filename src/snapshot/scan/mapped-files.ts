@@ -3,6 +3,7 @@
 // is unchanged: it is hashed in every checkpoint, and in the first one after the mapping has ended (INV-3, INV-6).
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readdirSync, readSync } from "node:fs";
 import { systemClock } from "../../platform/clock.ts";
+import { quietly } from "../../platform/errors.ts";
 
 /** Shared, writable and of a file: address, permissions, offset, device, inode, path. */
 const SHARED_WRITABLE = /^\S+ [r-]w[x-]s \S+ \S+ ([1-9]\d*) +(.*)$/gm;
@@ -87,14 +88,5 @@ function syncFile(path: string): number {
     return fstatSync(fd).ino;
   } finally {
     closeSync(fd);
-  }
-}
-
-/** Processes end at any time, and those of other users cannot be read. */
-function quietly<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 // Which files processes have open for writing, according to the kernel (/proc, Linux only). Elsewhere, and for processes
 // of other users, nothing is known.
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { quietly } from "../../platform/errors.ts";
 
 export interface OpenFile {
   readonly pid: number;
@@ -41,13 +42,4 @@ function isWritable(pid: number, fd: string): boolean {
 
 function list(directory: string): string[] {
   return quietly(() => readdirSync(directory)) ?? [];
-}
-
-/** Processes and descriptors vanish at any time, and those of other users cannot be read. */
-function quietly<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }

@@ -8,7 +8,7 @@ import { agentLog } from "../../../pit/paths.ts";
 import type { MissionRecord, RecordedLife } from "../../../pit/record/record.ts";
 import { readRecord } from "../../../pit/record/store.ts";
 import { createReadableText } from "../../../pit/terminal/readable.ts";
-import { LazarusError } from "../../../platform/errors.ts";
+import { LazarusError, quietly } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 
@@ -87,11 +87,7 @@ const SHARED = "the agent used the output of lazarus run, and at most its stderr
 
 /** Undefined also when it cannot be read: the log can. */
 function findRecord({ config: { config } }: CliContext, mission: MissionId): MissionRecord | undefined {
-  try {
-    return readRecord(config, mission);
-  } catch {
-    return undefined;
-  }
+  return quietly(() => readRecord(config, mission));
 }
 
 /** The newest life has the output of the command that started it. */

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { quietly } from "../../../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../../../platform/json-file.ts";
 
 /** Null: it did not say. */
@@ -53,7 +54,11 @@ function ask(program: string, hookArguments: readonly string[], env: NodeJS.Proc
     const timer = setTimeout(end, LIMIT_MS);
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       output += text;
-      const found = output.split("\n").slice(0, -1).map(parseLine).find(isAnswer);
+      const found = output
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => quietly(() => JSON.parse(line)))
+        .find(isAnswer);
       if (found !== undefined) answer = readTrust(found);
       if (found !== undefined || output.length > LIMIT_CHARACTERS) end();
     });
@@ -65,14 +70,6 @@ function ask(program: string, hookArguments: readonly string[], env: NodeJS.Proc
       resolve(answer);
     });
   });
-}
-
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 function isAnswer(message: unknown): message is JsonObject {

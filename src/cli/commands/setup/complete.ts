@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { isMissionId } from "../../../cell/mission-id.ts";
+import { quietly } from "../../../platform/errors.ts";
 import { type AnyCommand, defineCommand, type OptionSpec, type PositionalSpec } from "../../command.ts";
 import { type Catalogue, findCommand } from "../../find-command.ts";
 import { GLOBAL_OPTIONS } from "../../parse.ts";
@@ -55,9 +56,5 @@ function nextNames(catalogue: Catalogue, words: readonly string[]): string[] {
 }
 
 function listMissions(root: string): string[] {
-  try {
-    return readdirSync(root).filter(isMissionId).sort();
-  } catch {
-    return [];
-  }
+  return quietly(() => readdirSync(root).filter(isMissionId).sort()) ?? [];
 }

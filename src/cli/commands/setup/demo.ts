@@ -13,7 +13,7 @@ import { startMission } from "../../../pit/start-mission.ts";
 import { stopMission } from "../../../pit/stop.ts";
 import { openPit } from "../../../pit/supervise/daemon.ts";
 import { replaceFile } from "../../../platform/durable.ts";
-import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
+import { asLazarusError, ERROR_KINDS, quietly } from "../../../platform/errors.ts";
 import { VERSION } from "../../../platform/version.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -156,12 +156,8 @@ async function watch(
 }
 
 function isWriting(pitContext: PitContext, letter: number): boolean {
-  try {
-    const log = readFileSync(agentLog(join(pitContext.config.missions_root, MISSION)), "utf8");
-    return log.includes(`writing letter ${letter}\n`);
-  } catch {
-    return false;
-  }
+  const log = quietly(() => readFileSync(agentLog(join(pitContext.config.missions_root, MISSION)), "utf8"));
+  return log?.includes(`writing letter ${letter}\n`) === true;
 }
 
 function summarize(

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import type { Adapter } from "../../../agents/adapter.ts";
 import { BUILT_IN } from "../../../agents/adapters.ts";
 import { installedHooks } from "../../../agents/install.ts";
+import { quietly } from "../../../platform/errors.ts";
 import { readJsonFile } from "../../../platform/json-file.ts";
 import type { CliContext } from "../../context.ts";
 import { askCodexTrust } from "./codex-trust.ts";
@@ -94,13 +95,8 @@ function findInstalled(
 }
 
 function versionAbove(program: string, packages: readonly string[]): string | undefined {
-  let directory: string;
-  try {
-    directory = dirname(realpathSync(program));
-  } catch {
-    return undefined;
-  }
-  for (; directory !== "/"; directory = dirname(directory)) {
+  const start = dirname(quietly(() => realpathSync(program)) ?? "/");
+  for (let directory = start; directory !== "/"; directory = dirname(directory)) {
     const reading = readJsonFile(join(directory, "package.json"));
     if (!reading.ok) continue;
     const { name, version } = reading.value;
