@@ -85,6 +85,13 @@ export function defineCommand<const O extends OptionSpecs, const P extends reado
   return command;
 }
 
+/** An existing mission: by default that of the current directory. */
+export const MISSION_ARGUMENT = {
+  name: "mission",
+  summary: "id of the mission (default: of this directory)",
+  here: true,
+} as const satisfies PositionalSpec;
+
 /** An optional argument that names a checkpoint. */
 export const CHECKPOINT_ARGUMENT = {
   name: "checkpoint",

@@ -106,11 +106,8 @@ async function takeBaseline(
   } catch (thrown) {
     const { root } = cellPaths(context.config, mission);
     const error = asLazarusError(thrown, `saving the cell of ${mission}`, root);
-    throw new LazarusError(error.code, `${error.message}; the agent was not started`, {
-      hint: `${error.hint === undefined ? "" : `${error.hint}; or `}start without a checkpoint of what is there now: lazarus run ${mission} --no-baseline -- COMMAND`,
-      details: error.details,
-      cause: error.cause,
-    });
+    const without = `start without a checkpoint of what is there now: lazarus run ${mission} --no-baseline -- COMMAND`;
+    throw error.with({ consequence: "the agent was not started", hint: error.hintOr(without) });
   }
 }
 

@@ -200,6 +200,10 @@ export interface ErrorExtras {
   readonly cause?: unknown;
 }
 
+interface ErrorChange extends Pick<ErrorExtras, "hint" | "details"> {
+  readonly consequence?: string;
+}
+
 /** Every error of Lazarus: a code, a message, a hint, details and a cause. */
 export class LazarusError extends Error {
   override readonly name = "LazarusError";
@@ -224,6 +228,18 @@ export class LazarusError extends Error {
 
   get httpStatus(): number {
     return HTTP_STATUSES[this.code] ?? ERROR_KINDS[this.kind].http;
+  }
+
+  /** The same error with a consequence at the end of its message, another hint, or more details. */
+  with({ consequence, hint = this.hint, details }: ErrorChange): LazarusError {
+    const message = consequence === undefined ? this.message : `${this.message}; ${consequence}`;
+    const all = { ...this.details, ...details };
+    return new LazarusError(this.code, message, { hint, details: all, cause: this.cause });
+  }
+
+  /** Its hint, and what else could be done. */
+  hintOr(alternative: string): string {
+    return this.hint === undefined ? alternative : `${this.hint}; or ${alternative}`;
   }
 
   toJSON(): {

@@ -3,7 +3,7 @@
 // quarantined and do not hide valid ones. A file or directory that cannot be read is an error, unless another flow can be
 // resumed.
 import { relative } from "node:path";
-import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import { asLazarusError, type LazarusError } from "../../platform/errors.ts";
 import { type BadFlow, badInPlace, listQuarantine } from "../document/bad-flow.ts";
 import { type FlowDocument, isExpired, isUnfinished } from "../document/document.ts";
 import { isFlowId, isTooLong, parseStem } from "../document/id.ts";
@@ -103,7 +103,7 @@ export async function resumeFlow(workspace: Workspace, request: ResumeRequest): 
       fail(place.stem, asLazarusError(error, `resuming ${place.stem}`, place.directory));
     }
   }
-  if (failures[0] !== undefined) throw withDetails(failures[0], { passedOver, bad });
+  if (failures[0] !== undefined) throw failures[0].with({ details: { passedOver, bad } });
   return { found: undefined, passedOver, others: [], bad, quarantinedBefore };
 }
 
@@ -137,11 +137,6 @@ function candidates(root: string, open: readonly string[], { workflow, agent }: 
   }
   const place = locateFlow(root, parseStem(workflow), agent);
   return place === undefined ? [] : [place];
-}
-
-function withDetails(error: LazarusError, more: Readonly<Record<string, unknown>>): LazarusError {
-  const { code, message, hint, cause, details } = error;
-  return new LazarusError(code, message, { hint, cause, details: { ...details, ...more } });
 }
 
 type Attempt = { document: FlowDocument; lock: LockTaken } | PassedOver | BadFlow | undefined;

@@ -243,7 +243,7 @@ function tryToWrite({ machine, config }: PitContext, record: MissionRecord): voi
 function notSaved(mission: string, failure: LazarusError): LazarusError {
   const without = `revive it without that checkpoint: lazarus revive ${mission} --without-checkpoint`;
   return new LazarusError(failure.code, failure.message, {
-    hint: failure.hint === undefined ? without : `${failure.hint}; or ${without}`,
+    hint: failure.hintOr(without),
     details: failure.details,
     cause: failure,
   });

@@ -132,8 +132,7 @@ async function unpackLivePoint(work: Unpacking, { tag }: LivePoint): Promise<Poi
   } catch (error) {
     // The hints of a mission's own vault name commands that do not know this one.
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
-    const hint = `copy ${source} again; nothing was imported`;
-    throw new LazarusError(error.code, error.message, { ...error, hint, cause: error.cause });
+    throw error.with({ hint: `copy ${source} again; nothing was imported` });
   }
 }
 

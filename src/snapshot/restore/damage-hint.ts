@@ -8,6 +8,8 @@ import { findIntact } from "../vault/check-blobs.ts";
 import { quarantineDamage } from "../vault/quarantine.ts";
 import type { Vault } from "../vault/vault.ts";
 
+const UNTOUCHED = "the cell was not touched";
+
 /** Rethrows damage found by `work` with the newest intact checkpoint in message and hint. */
 export async function withGoodCheckpointHint<T>(
   vault: Vault,
@@ -20,21 +22,15 @@ export async function withGoodCheckpointHint<T>(
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
     quarantineDamage(vault, error);
     const good = await findNewestGood(vault, target);
-    const cell = "the cell was not touched";
-    throw new LazarusError(
-      error.code,
+    const [rest, hint] =
       good === undefined
-        ? `${error.message}; ${cell}; no other checkpoint of ${vault.mission} is intact`
-        : `${error.message}; ${cell}; the newest checkpoint that is still good is ${good.id}`,
-      {
-        hint:
-          good === undefined
-            ? `lazarus verify ${vault.mission} --deep`
-            : `lazarus restore ${vault.mission} ${good.id}`,
-        details: { ...error.details, checkpoint: target.id, newest_good: good?.id ?? null },
-        cause: error.cause,
-      },
-    );
+        ? [`no other checkpoint of ${vault.mission} is intact`, `lazarus verify ${vault.mission} --deep`]
+        : [
+            `the newest checkpoint that is still good is ${good.id}`,
+            `lazarus restore ${vault.mission} ${good.id}`,
+          ];
+    const details = { checkpoint: target.id, newest_good: good?.id ?? null };
+    throw error.with({ consequence: `${UNTOUCHED}; ${rest}`, hint, details });
   }
 }
 
@@ -46,9 +42,7 @@ export function withConsequence(
   consequence: string,
 ): LazarusError {
   const known = asLazarusError(error, doing, directory);
-  if (known.kind === "damaged") return known;
-  const { code, hint, details, cause } = known;
-  return new LazarusError(code, `${known.message}; ${consequence}`, { hint, details, cause });
+  return known.kind === "damaged" ? known : known.with({ consequence });
 }
 
 /** Safety checkpoints come last: they hold the state that the user wants to replace. */
@@ -77,10 +71,6 @@ export async function withCellUntouchedHint<T>(
     if (!(error instanceof LazarusError) || error.kind !== "machine" || existsSync(context.vault.journalFile))
       throw error;
     const readOnly = `lazarus restore ${context.mission}${target} --to DIR, which only reads the vault`;
-    throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
-      hint: error.hint === undefined ? readOnly : `${error.hint}; or ${readOnly}`,
-      details: error.details,
-      cause: error.cause,
-    });
+    throw error.with({ consequence: UNTOUCHED, hint: error.hintOr(readOnly) });
   }
 }

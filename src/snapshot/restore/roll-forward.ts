@@ -136,15 +136,11 @@ export function applyJournal(
       `restoring ${journal.target} into ${context.cellRoot}`,
       context.cellRoot,
     );
-    throw new LazarusError(
-      known.code,
-      `${known.message}; the restore is incomplete and the next command will finish it`,
-      {
-        hint: known.hint ?? `lazarus restore ${context.mission} ${journal.target}`,
-        details: { ...known.details, target: journal.target, safety: journal.safety },
-        cause: known.cause,
-      },
-    );
+    throw known.with({
+      consequence: "the restore is incomplete and the next command will finish it",
+      hint: known.hint ?? `lazarus restore ${context.mission} ${journal.target}`,
+      details: { target: journal.target, safety: journal.safety },
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { allAdapters } from "../../../agents/adapters.ts";
 import { commandNotFound, findProgramProblem } from "../../../pit/start/find-program.ts";
-import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
+import { asLazarusError, type LazarusError } from "../../../platform/errors.ts";
 import { type AnyCommand, defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { parseLine } from "../../parse.ts";
@@ -58,15 +58,13 @@ function withAdvice(error: unknown, name: string): LazarusError {
   const known = asLazarusError(error, `lazarus ${name}`);
   const mission = known.details?.mission;
   if (known.code === "AGENT_RUNNING")
-    return new LazarusError(known.code, known.message, {
+    return known.with({
       hint:
         typeof mission === "string" ? `lazarus attach ${mission}` : "lazarus status, then: lazarus attach",
-      details: known.details,
     });
   if (known.code === "WORKTREE_REFUSED")
-    return new LazarusError(known.code, known.message, {
+    return known.with({
       hint: `${known.hint === undefined ? "" : `${known.hint}; `}without Lazarus: command ${name}`,
-      details: known.details,
     });
   return known;
 }

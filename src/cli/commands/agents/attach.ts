@@ -10,7 +10,7 @@ import { agentLog } from "../../../pit/paths.ts";
 import type { MissionRecord } from "../../../pit/record/record.ts";
 import { readRecord } from "../../../pit/record/store.ts";
 import { parseDetachKeys } from "../../../pit/terminal/keys.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
 import { windowSize } from "../../view-terminal.ts";
@@ -25,7 +25,7 @@ export const command = defineCommand({
     "leave it running, and so does closing your terminal. When the agent is revived, you stay attached. For an agent that " +
     "has ended, the last output is printed. An agent without a terminal can only be watched: its output is printed from " +
     "now on, and Ctrl-C detaches. The exit code is the agent's, or 0 after detaching.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     "read-only": { type: "flag", short: "r", summary: "watch without typing or resizing" },
     "detach-keys": {

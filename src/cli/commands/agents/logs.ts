@@ -9,7 +9,7 @@ import type { MissionRecord, RecordedLife } from "../../../pit/record/record.ts"
 import { readRecord } from "../../../pit/record/store.ts";
 import { createReadableText } from "../../../pit/terminal/readable.ts";
 import { LazarusError, quietly } from "../../../platform/errors.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 
 const POLL_MS = 100;
@@ -23,7 +23,7 @@ export const command = defineCommand({
     "so on. With -f it follows the output until the agent exits or you interrupt it. Output is printed unchanged, including " +
     "terminal escapes; what an agent wrote to its own terminal is printed as lines of text (lazarus attach shows its " +
     "screen). An agent without either writes to the output of lazarus run, and at most its stderr is in the log.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     follow: { type: "flag", short: "f", summary: "follow the output" },
     lines: {

@@ -1,5 +1,5 @@
 import { pauseMission } from "../../../pit/actions.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { formatCount } from "../../render/format.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
@@ -8,7 +8,7 @@ export const command = defineCommand({
     "Suspends every process of the agent (SIGSTOP). The agent keeps its memory and continues with revive, although its " +
     "network connections may have timed out. Like stop, a pause stays in effect across reboots: an agent that dies while " +
     "paused is not revived.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {},
   examples: [
     ["lazarus pause tidy-inbox", "suspend the agent"],

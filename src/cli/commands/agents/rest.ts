@@ -1,12 +1,12 @@
 import { REST_SECONDS, restMission, startAgainCommand } from "../../../pit/stop.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
     "Asks the agent to exit: SIGTERM, then SIGKILL after a minute. A checkpoint is taken after it has exited. The agent " +
     "stays at rest, even across reboots, until it is revived.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     grace: {
       type: "number",

@@ -3,7 +3,7 @@ import type { CallAnswer } from "../../../pit/conversation/record-calls.ts";
 import { DECISIONS } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { CALL_OUTCOMES } from "../../../pit/record/conversation.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { usage } from "../../parse.ts";
 import { formatCount } from "../../render/format.ts";
 import { openCliPitContext } from "./open-pit.ts";
@@ -16,7 +16,7 @@ export const command = defineCommand({
     "tell it where it stopped. A known agent CLI continues its conversation; if a tool call that your effect rules name was cut " +
     "off, --call says whether it happened. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
     "--without-checkpoint is given. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" },
     call: {

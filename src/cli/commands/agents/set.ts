@@ -5,7 +5,7 @@ import { PIT_SETTINGS } from "../../../pit/settings.ts";
 import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { nearest } from "../../../platform/nearest.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
 import { formatCount } from "../../render/format.ts";
@@ -23,7 +23,7 @@ export const command = defineCommand({
     "only narrow it. A revival that is due is decided again. Without changes, prints what is granted. Refused inside an " +
     "agent.",
   positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
+    MISSION_ARGUMENT,
     {
       name: "key=value",
       summary: "a setting, resume_command=COMMAND, or live off|SECONDS",

@@ -1,5 +1,5 @@
 import { startAgainCommand, stopMission } from "../../../pit/stop.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
@@ -7,7 +7,7 @@ export const command = defineCommand({
     "Stops the agent. It is not revived, not even after a reboot, until you use revive or run. A checkpoint is " +
     "taken first; then the agent gets SIGTERM and, after a grace period, SIGKILL with all its child processes. A second " +
     "checkpoint saves what it wrote before it exited. A stop with a shorter grace period overrides one that is waiting.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     "no-checkpoint": { type: "flag", summary: "do not take a checkpoint before SIGTERM" },
     grace: { type: "number", value: "SECONDS", summary: "time between SIGTERM and SIGKILL (default 10)" },

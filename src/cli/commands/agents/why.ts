@@ -2,7 +2,7 @@ import { unknownMission } from "../../../cell/known-missions.ts";
 import { previewEnd } from "../../../pit/death/collect-facts.ts";
 import { explain, renderWhy } from "../../../pit/death/why.ts";
 import { pitOwner, viewMission } from "../../../pit/view.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { escapeControls } from "../../render/paint.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
@@ -10,7 +10,7 @@ export const command = defineCommand({
   about:
     "Explains how the agent ended: exit code or signal, likely cause (out of memory, suspended machine, quota, " +
     "overloaded provider, full disk), what the pit decided and why, and what to type next.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {},
   examples: [["lazarus why tidy-inbox", "explain the last exit"]],
   exits: ["missing", "machine"],

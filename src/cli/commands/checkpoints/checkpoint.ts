@@ -3,7 +3,7 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { COMMAND_REASONS } from "../../../snapshot/model/entry.ts";
 import type { CheckpointReport } from "../../../snapshot/operations/checkpoint.ts";
 import { askPit, type CheckpointRequest } from "../../ask-pit.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
@@ -13,7 +13,7 @@ export const command = defineCommand({
     "Saves the whole cell: all files, a git commit of the worktree, and the positions of its flows and runs. Only what " +
     "changed since the last checkpoint is stored. Anything that could not be captured exactly is listed, and the exit " +
     "code is then 5.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     message: { type: "text", short: "m", value: "TEXT", summary: "a note stored with the checkpoint" },
     reason: {

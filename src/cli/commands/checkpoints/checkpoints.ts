@@ -3,7 +3,7 @@ import { LazarusError } from "../../../platform/errors.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../../../snapshot/model/entry.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount, formatDuration } from "../../render/format.ts";
@@ -25,7 +25,7 @@ export const command = defineCommand({
     "Lists the checkpoints of a mission, oldest first. SIZE is the size of the cell, STORED what this checkpoint added " +
     "to the vault. Live points, which are taken while the agent works, are folded into one line; the newest checkpoint " +
     "and those with a message or a mark such as `pinned` are always listed. JSON lists all.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     last: { type: "number", short: "n", value: "N", summary: "list only the newest N" },
     all: { type: "flag", summary: "list each live point" },

@@ -1,7 +1,7 @@
 import type { TranscriptEntry } from "../../../agents/adapter.ts";
 import { describePosition } from "../../../agents/conversation/position.ts";
 import { readConversation } from "../../../snapshot/operations/read-conversation.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatCount, formatTime } from "../../render/format.ts";
@@ -11,7 +11,7 @@ export const command = defineCommand({
   about:
     "Prints the conversation of an agent CLI, now or as a checkpoint has it: prompts, responses, one line for each tool call. " +
     "Secrets are redacted. The agent's files are only read.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     at: { type: "text", value: "CHECKPOINT", summary: "id or its prefix, latest, or a time (default: now)" },
     last: { type: "number", short: "n", value: "N", summary: "print only the last N entries" },

@@ -20,7 +20,7 @@ import { readPositionNow } from "../../../snapshot/operations/read-conversation.
 import { createScope } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
@@ -32,7 +32,7 @@ export const command = defineCommand({
     "Compares two checkpoints, or a checkpoint with the current cell: A added, M changed, D removed, T type changed, m " +
     "only metadata. With --content it also prints the changed lines of text files.",
   positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
+    MISSION_ARGUMENT,
     { name: "from", summary: "first checkpoint: an id, a time such as 1h (default latest)", optional: true },
     { name: "to", summary: "second checkpoint, or now: the current cell (default)", optional: true },
   ],

@@ -1,6 +1,6 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { drill } from "../../../snapshot/operations/drill.ts";
-import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
@@ -12,10 +12,7 @@ export const command = defineCommand({
   about:
     "Restores a checkpoint into a scratch directory, compares every path independently (type, mode, owner, times, links, " +
     "content) and marks the checkpoint as proven. Needs as much free space as the cell; the cell is not touched.",
-  positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    CHECKPOINT_ARGUMENT,
-  ],
+  positionals: [MISSION_ARGUMENT, CHECKPOINT_ARGUMENT],
   options: {},
   examples: [
     ["lazarus drill tidy-inbox", "test the latest checkpoint"],

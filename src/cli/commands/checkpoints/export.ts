@@ -4,7 +4,7 @@ import { ERROR_KINDS, LazarusError } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { type ExportResult, exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
-import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
@@ -15,10 +15,7 @@ export const command = defineCommand({
     "Writes a checkpoint as one .tar.gz file, which `tar xzf` turns back into the cell (`tar --xattrs -xpzf` with its " +
     "extended attributes). It includes secrets from " +
     "local-only layers, so protect the archive like the cell.",
-  positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    CHECKPOINT_ARGUMENT,
-  ],
+  positionals: [MISSION_ARGUMENT, CHECKPOINT_ARGUMENT],
   options: {
     output: {
       type: "text",

@@ -1,6 +1,6 @@
 // `pin` and `unpin` differ only in the value they set.
 import { setPin } from "../../../snapshot/operations/pin.ts";
-import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 
 export function definePinCommand(pinned: boolean, about: string) {
@@ -9,10 +9,7 @@ export function definePinCommand(pinned: boolean, about: string) {
     : ["unpin", "is no longer pinned", "was not pinned"];
   return defineCommand({
     about,
-    positionals: [
-      { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-      CHECKPOINT_ARGUMENT,
-    ],
+    positionals: [MISSION_ARGUMENT, CHECKPOINT_ARGUMENT],
     options: {},
     examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by a prefix of its id"]],
     exits: ["missing", "busy", "damaged", "machine"],

@@ -6,7 +6,7 @@ import { previewRestore, type RestoreResult, restoreCell } from "../../../snapsh
 import { restoreTo } from "../../../snapshot/operations/restore-into.ts";
 import { findTarget } from "../../../snapshot/operations/restore-target.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
-import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { typedPaths } from "../../here.ts";
 import type { CliMission } from "../../open-mission.ts";
@@ -36,10 +36,7 @@ export const command = defineCommand({
     "files; --files-only and --conversation-only restore one of the two. Under a live agent a restore is refused, unless " +
     "--stop is given. An interrupted restore is completed by the next " +
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
-  positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    CHECKPOINT_ARGUMENT,
-  ],
+  positionals: [MISSION_ARGUMENT, CHECKPOINT_ARGUMENT],
   options: {
     path: {
       type: "texts",

@@ -3,7 +3,7 @@ import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
-import { CHECKPOINT_ARGUMENT, defineCommand } from "../../command.ts";
+import { CHECKPOINT_ARGUMENT, defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount, formatTime } from "../../render/format.ts";
@@ -13,10 +13,7 @@ export const command = defineCommand({
   about:
     "Prints the details of a checkpoint: when and why it was taken, its layers, the git commit, the positions of flows " +
     "and runs, and everything that was not captured exactly.",
-  positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
-    CHECKPOINT_ARGUMENT,
-  ],
+  positionals: [MISSION_ARGUMENT, CHECKPOINT_ARGUMENT],
   options: {},
   examples: [
     ["lazarus show tidy-inbox", "the latest"],

@@ -1,6 +1,6 @@
 import { findUndo, undoRestore } from "../../../snapshot/operations/undo.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeChanges } from "../../render/changes.ts";
 import {
@@ -17,7 +17,7 @@ export const command = defineCommand({
   about:
     "Undoes the last restore: brings the cell back to its state right before it. The current state is saved first, so " +
     "that a second undo redoes the restore.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: {
     ...PART_OPTIONS,
     stop: { type: "flag", summary: "stop a running agent first and revive it afterwards" },

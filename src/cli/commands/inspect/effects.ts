@@ -2,7 +2,7 @@ import { isKnownMission, unknownMission } from "../../../cell/known-missions.ts"
 import { cellPaths } from "../../../cell/layout.ts";
 import { openHistory } from "../../../effects/history.ts";
 import { describeEffect, effectsAfter, unknownEffects } from "../../../effects/notes.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { formatCount } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
 
@@ -10,7 +10,7 @@ export const command = defineCommand({
   about:
     "Lists what a mission did to the outside world: commands of flows, tool calls of durable runs, and tool calls of agent " +
     "CLIs that were cut off. The list is never restored. An unknown outcome means that it may or may not have happened.",
-  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
+  positionals: [MISSION_ARGUMENT],
   options: { unknown: { type: "flag", summary: "only those with an unknown outcome" } },
   examples: [["lazarus effects tidy-inbox --unknown", "what may or may not have happened"]],
   exits: ["missing", "machine"],

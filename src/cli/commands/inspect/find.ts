@@ -4,7 +4,7 @@ import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import { comparePaths } from "../../../snapshot/model/path-bytes.ts";
 import { readPathHistory, type Version } from "../../../snapshot/operations/path-history.ts";
 import { createMatcher } from "../../../snapshot/path-patterns.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { formatBytes, formatCount, formatDuration } from "../../render/format.ts";
@@ -16,7 +16,7 @@ export const command = defineCommand({
     "Finds files by name in all checkpoints, including deleted ones. A pattern without a slash matches a name at " +
     "any depth; * stays within a name and ** crosses directories. Each path is listed with the newest checkpoint that has it.",
   positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
+    MISSION_ARGUMENT,
     { name: "pattern", summary: "a name or a glob: '*.md', 'worktree/src/**'" },
   ],
   options: {

@@ -1,7 +1,7 @@
 import { shellWord } from "../../../platform/shell-word.ts";
 import { readPathHistory, type Version } from "../../../snapshot/operations/path-history.ts";
 import { createScope } from "../../../snapshot/restore/scope.ts";
-import { defineCommand } from "../../command.ts";
+import { defineCommand, MISSION_ARGUMENT } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
@@ -16,7 +16,7 @@ export const command = defineCommand({
     "Lists the versions of one file that the checkpoints have, oldest first: each with the first checkpoint that has it. A " +
     "changed time alone is not a new version.",
   positionals: [
-    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
+    MISSION_ARGUMENT,
     { name: "path", summary: "a file, relative to the cell or the current directory" },
   ],
   options: {},

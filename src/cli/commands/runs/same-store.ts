@@ -21,8 +21,6 @@ const COMMAND =
 export function withSameStore(error: unknown, choice: StoreChoice): unknown {
   const options = sameStore(choice);
   if (!(error instanceof LazarusError) || error.hint === undefined || options === "") return error;
-  const { code, message, details, cause } = error;
   const hint = error.hint.replace(COMMAND, (text, chosen) => (chosen === undefined ? text + options : text));
-  const copy = new LazarusError(code, message, { hint, details, ...(cause === undefined ? {} : { cause }) });
-  return Object.assign(copy, { stack: error.stack });
+  return Object.assign(error.with({ hint }), { stack: error.stack });
 }
