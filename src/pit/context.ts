@@ -20,7 +20,7 @@ import {
   takeCheckpoint,
 } from "../snapshot/operations/checkpoint.ts";
 import { createSlots, type Slots } from "../snapshot/slots.ts";
-import { createCheckpointProcesses } from "./checkpoint/process-pool.ts";
+import { CheckpointProcesses } from "./checkpoint/process-pool.ts";
 import { applyCell } from "./narrow.ts";
 import { createRegistryAccess } from "./registry-access.ts";
 import { createReloadableConfig } from "./reload-config.ts";
@@ -121,7 +121,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
     options.warn(line);
   };
   const registry = createRegistryAccess(machine, config, warnOnce);
-  const processes = createCheckpointProcesses(machine.clock, {
+  const processes = new CheckpointProcesses(machine.clock, {
     onEvent: (event) => registry.events.emit("event", event),
     onWarning: warnOnce,
   });

@@ -152,9 +152,9 @@ it("starts no process without descriptors", () => {
   const pool = new URL("../../src/pit/checkpoint/process-pool.ts", import.meta.url).href;
   const script = `
     import { openSync } from "node:fs";
-    import { createCheckpointProcesses } from ${JSON.stringify(pool)};
+    import { CheckpointProcesses } from ${JSON.stringify(pool)};
     const clock = { sleep: () => Promise.resolve() };
-    const processes = createCheckpointProcesses(clock, {});
+    const processes = new CheckpointProcesses(clock, {});
     try { for (;;) openSync("/dev/null"); } catch {}
     const result = await processes.take({ mission: "m1" });
     process.exit(result === undefined ? 0 : 1);`;

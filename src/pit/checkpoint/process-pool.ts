@@ -36,22 +36,10 @@ export interface ProcessListener {
   onWarning(line: string): void;
 }
 
-/** Disposing of it ends all processes. */
-export interface CheckpointProcesses extends Disposable {
-  /**
-   * Undefined when no process can be started, or it ends before it is loaded: perhaps this program was removed or replaced by
-   * another version. Throws when it is killed or ends later. The caller limits how many there are at the same time.
-   */
-  take(request: CheckpointRequest): Promise<CheckpointResult | undefined>;
-}
-
 const IDLE_MS = 5000;
 
-export function createCheckpointProcesses(clock: Clock, listener: ProcessListener): CheckpointProcesses {
-  return new ProcessPool(clock, listener);
-}
-
-class ProcessPool implements CheckpointProcesses {
+/** Disposing of it ends all processes. */
+export class CheckpointProcesses implements Disposable {
   private readonly busy = new Set<ChildProcess>();
   private idle: { readonly child: ChildProcess; readonly taken: AbortController } | undefined;
   private isClosed = false;
@@ -63,6 +51,10 @@ class ProcessPool implements CheckpointProcesses {
     this.listener = listener;
   }
 
+  /**
+   * Undefined when no process can be started, or it ends before it is loaded: perhaps this program was removed or replaced by
+   * another version. Throws when it is killed or ends later. The caller limits how many there are at the same time.
+   */
   async take(request: CheckpointRequest): Promise<CheckpointResult | undefined> {
     const { mission } = request;
     if (this.isClosed)

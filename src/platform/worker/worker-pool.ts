@@ -1,7 +1,7 @@
 // Runs tasks on worker threads and delivers the results in task order. The number of tasks in flight is bounded, and with it
 // the memory held by results that wait for their turn. The first failure ends the run.
 import { availableParallelism } from "node:os";
-import { type MessagePort, parentPort, type Worker, type WorkerOptions } from "node:worker_threads";
+import { parentPort, type Worker, type WorkerOptions } from "node:worker_threads";
 import { LazarusError } from "../errors.ts";
 import { startWorker } from "../worker-module.ts";
 import { fromSentError, type SentError, toSentError } from "./sent-error.ts";
@@ -189,8 +189,8 @@ export interface TaskReply<Result> {
 export function serveTasks<Task, Result>(
   doing: string,
   perform: (task: Task, memory: SharedArrayBuffer | undefined) => TaskReply<Result>,
-  port: MessagePort = parentPort!,
 ): void {
+  const port = parentPort!;
   port.on("message", (message: { index: number; task: Task; memory?: SharedArrayBuffer } | typeof STOP) => {
     if (message === STOP) {
       port.close();

@@ -1,5 +1,4 @@
 // Runs as lists show them, without their content: readable without a key.
-import { isEnded } from "../journal/head.ts";
 import type { HeadRow, JournalQuery, JournalStatus, StoredEntry, WaitRow } from "../journal/journal.ts";
 import type { RunLog } from "../log/run-log.ts";
 
@@ -81,9 +80,4 @@ export function hasUnknownOutcome({
   class: effectClass,
 }: Pick<StoredEntry, "kind" | "state" | "class">): boolean {
   return kind === "effect" && (state === "unknown" || state === "started") && effectClass !== "read";
-}
-
-/** Whether anything can still happen to a run. */
-export function isOpen({ status }: Pick<RunSummary, "status">): boolean {
-  return !isEnded(status);
 }

@@ -7,7 +7,7 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
-import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
+import { TarError, TarReader, type TarSink } from "../tar/read.ts";
 import { openContents } from "../vault/contents.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { openVault, type Vault } from "../vault/vault.ts";
@@ -162,7 +162,7 @@ function sinkOf(unpacker: Unpacker): TarSink {
 }
 
 async function feed(sink: TarSink, read: (use: (chunk: Buffer) => void) => Promise<void>): Promise<void> {
-  const reader = createTarReader(sink);
+  const reader = new TarReader(sink);
   try {
     await read((chunk) => reader.push(chunk));
     reader.end();

@@ -17,7 +17,7 @@ import { describe, expect, it } from "vitest";
 import { reportSkipped } from "../../../test/snapshot/tools.ts";
 import type { Entry } from "../model/entry.ts";
 import { encodeHeader, encodeSparseMap, fromTarName, padding, tarPath } from "./header.ts";
-import { createTarReader, type TarEntry, TarError } from "./read.ts";
+import { type TarEntry, TarError, TarReader } from "./read.ts";
 
 type Read = TarEntry & { data: string };
 
@@ -25,7 +25,7 @@ function readAll(archive: Uint8Array, cuts: readonly number[] = []): Read[] {
   const found: Read[] = [];
   let parts: Buffer[] = [];
   let open: TarEntry | undefined;
-  const reader = createTarReader({
+  const reader = new TarReader({
     entry(entry) {
       expect(open).toBeUndefined();
       open = entry;

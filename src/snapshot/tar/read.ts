@@ -47,12 +47,6 @@ export interface TarSink {
   comment?(text: Buffer): void;
 }
 
-export interface TarReader {
-  push(chunk: Uint8Array): void;
-  /** Throws when the archive is truncated. */
-  end(): void;
-}
-
 /** PAX headers and long names: Linux allows xattrs of 64 KiB, and a file may have several. */
 const HEADER_LIMIT_BYTES = 4 << 20;
 const SPARSE_LIMIT_NUMBERS = 1 << 20;
@@ -79,11 +73,7 @@ type Step =
   | { kind: "stream"; left: number; use: ((chunk: Buffer) => void) | undefined; then: () => void }
   | { kind: "finished" };
 
-export function createTarReader(sink: TarSink): TarReader {
-  return new StreamingReader(sink);
-}
-
-class StreamingReader implements TarReader {
+export class TarReader {
   private readonly sink: TarSink;
   private globals: ReadonlyMap<string, Buffer> = new Map();
   /** From headers that describe the next entry. */
@@ -124,6 +114,7 @@ class StreamingReader implements TarReader {
     }
   }
 
+  /** Throws when the archive is truncated. */
   end(): void {
     const { step } = this;
     if (step.kind === "finished") return;
