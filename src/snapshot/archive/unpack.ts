@@ -17,12 +17,13 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
-  writeSync,
 } from "node:fs";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import type { Flaw } from "../model/entry.ts";
 import { decodePath, encodePath, parentPath, systemPath } from "../model/path-bytes.ts";
+import { placeStored } from "../model/stored-bytes.ts";
+import { writeAll } from "../restore/make-path.ts";
 import type { TarEntry, TarSink } from "../tar/read.ts";
 import { cleanPath, guarded, hostile, isWhiteout, unescapePath, WHITEOUT } from "./archive-path.ts";
 
@@ -64,7 +65,7 @@ interface Unpacking {
   madeByLayer: Set<string>;
   readonly flaws: Flaw[];
   entries: number;
-  open: { fd: number; path: string; entry: TarEntry; extent: number; done: number } | undefined;
+  open: { fd: number; path: string; entry: TarEntry; write(chunk: Buffer): void } | undefined;
 }
 
 export function createUnpacker(root: string, options: UnpackOptions): Unpacker {
@@ -89,7 +90,7 @@ export function createUnpacker(root: string, options: UnpackOptions): Unpacker {
         });
       guarded(entry.path, () => begin(state, entry));
     },
-    data: (chunk) => writeData(state, chunk),
+    data: (chunk) => state.open?.write(chunk),
     close: () => guarded(state.open?.path ?? "", () => closeFile(state)),
     withOptions(next) {
       state.options = next;
@@ -203,7 +204,9 @@ function begin(state: Unpacking, entry: TarEntry): void {
       return;
     case "file":
       make(state, real, () => {
-        state.open = { fd: openSync(at(state, real), CREATE, 0o600), path: real, entry, extent: 0, done: 0 };
+        const fd = openSync(at(state, real), CREATE, 0o600);
+        const write = placeStored(entry.extents, (part, offset) => writeAll(fd, part, offset));
+        state.open = { fd, path: real, entry, write };
       });
       return;
     case "symlink":
@@ -265,24 +268,6 @@ function bottomUp(state: Unpacking): [string, TarEntry][] {
   return [...state.directories]
     .filter(described)
     .sort(([a], [b]) => (a === "." || (b !== "." && a < b) ? 1 : -1));
-}
-
-function writeData({ open }: Unpacking, chunk: Buffer): void {
-  if (open === undefined) return;
-  const { extents } = open.entry;
-  let rest = chunk;
-  while (rest.length > 0) {
-    const [offset, length] = extents?.[open.extent] ?? [0, open.entry.size];
-    const part = rest.subarray(0, length - open.done);
-    for (let written = 0; written < part.length; )
-      written += writeSync(open.fd, part, written, part.length - written, offset + open.done + written);
-    open.done += part.length;
-    rest = rest.subarray(part.length);
-    if (extents !== undefined && open.done === length) {
-      open.extent += 1;
-      open.done = 0;
-    }
-  }
 }
 
 function closeFile(state: Unpacking): void {

@@ -21,6 +21,7 @@ import { type Posix, posixSupport } from "../../platform/posix.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
 import { changeMode } from "../model/open-tree.ts";
 import { encodePath, systemPath } from "../model/path-bytes.ts";
+import { placeStored } from "../model/stored-bytes.ts";
 import type { FileReader } from "../vault/layer-reader.ts";
 
 /** What this process may set. */
@@ -72,34 +73,17 @@ export function makeFile(
 }
 
 function writeContent(fd: number, entry: Entry, reader: FileReader): void {
-  const { extents } = entry;
-  if (extents === undefined) {
-    reader.read(entry, (chunk) => writeAll(fd, chunk));
-    return;
-  }
-  let index = 0;
-  let done = 0;
-  reader.read(entry, (chunk) => {
-    for (let rest = chunk; rest.length > 0 && index < extents.length; ) {
-      const [offset, length] = extents[index]!;
-      const part = rest.subarray(0, length - done);
-      writeAll(fd, part, offset + done);
-      done += part.length;
-      rest = rest.subarray(part.length);
-      if (done === length) {
-        index += 1;
-        done = 0;
-      }
-    }
-  });
-  ftruncateSync(fd, entry.size);
+  const { extents, size } = entry;
+  reader.read(
+    entry,
+    placeStored(extents, (part, offset) => writeAll(fd, part, offset)),
+  );
+  if (extents !== undefined) ftruncateSync(fd, size);
 }
 
-function writeAll(fd: number, bytes: Buffer, position: number | null = null): void {
-  for (let offset = 0; offset < bytes.length; ) {
-    const at = position === null ? null : position + offset;
-    offset += writeSync(fd, bytes, offset, bytes.length - offset, at);
-  }
+/** A write may take only a part. */
+export function writeAll(fd: number, bytes: Buffer, offset: number): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, offset + at);
 }
 
 /** Creates a symlink or FIFO. Returns false when this machine has no FIFOs. */

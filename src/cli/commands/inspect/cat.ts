@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { LazarusError } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import type { Entry } from "../../../snapshot/model/entry.ts";
+import { placeStored } from "../../../snapshot/model/stored-bytes.ts";
 import { requireKnown } from "../../../snapshot/operations/path-history.ts";
 import { createScope } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
@@ -72,31 +73,18 @@ const HOLE = Buffer.alloc(1 << 16);
 
 /** Only the ranges with data are stored of a sparse file; the holes are zeros. */
 function readFile(contents: Contents, entry: Entry, write: (bytes: Uint8Array) => void): void {
-  const { extents, size } = entry;
-  if (extents === undefined) {
-    contents.read(entry, write);
-    return;
-  }
   let position = 0;
   const zerosUpTo = (end: number) => {
     for (; position < end; position += Math.min(HOLE.length, end - position))
       write(HOLE.subarray(0, Math.min(HOLE.length, end - position)));
   };
-  let next = 0;
-  let left = 0;
-  contents.read(entry, (chunk) => {
-    for (let at = 0; at < chunk.length; ) {
-      if (left === 0) {
-        const [offset, length] = extents[next++]!;
-        zerosUpTo(offset);
-        left = length;
-      }
-      const part = chunk.subarray(at, at + left);
+  contents.read(
+    entry,
+    placeStored(entry.extents, (part, offset) => {
+      zerosUpTo(offset);
       write(part);
-      at += part.length;
-      left -= part.length;
       position += part.length;
-    }
-  });
-  zerosUpTo(size);
+    }),
+  );
+  zerosUpTo(entry.size);
 }
