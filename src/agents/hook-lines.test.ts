@@ -1,4 +1,4 @@
-// Hook lines: reading back the lines of one life, also from a truncated file, and what the lines mean.
+// Hook lines: reading back the lines of one life, even from a truncated file, and what the lines mean.
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -66,7 +66,7 @@ describe("the file", () => {
     expect(checkHookLines(directory, 1)).toMatchObject({ isUrgent: false });
   });
 
-  it("says whether a life has reported, also in the older of two files", () => {
+  it("says whether a life has reported, even in the older of two files", () => {
     appendHookLine(machine, directory, at(1, { kind: "prompt" }, 1));
     appendHookLine(machine, directory, at(2, { kind: "prompt" }, 2), 1);
     expect([1, 2, 3].map((epoch) => hasReported(directory, epoch))).toEqual([true, true, false]);

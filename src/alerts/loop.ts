@@ -13,7 +13,7 @@ import type { AlertSettings } from "./settings.ts";
 /** The part of the pit's context that alerts need. */
 export interface AlertContext {
   readonly machine: Machine;
-  /** Emits events of this process, also those that the registry could not take. */
+  /** Emits events of this process, including those that the registry could not take. */
   readonly events: EventEmitter<EventChannels>;
   registry(): Registry | undefined;
   log(line: string): void;

@@ -48,7 +48,7 @@ describe("a cell is", () => {
     expect(classify(withHeartbeat(LIMIT + 61)).reason).toBe("no heartbeat for 241 s (limit 180 s)");
   });
 
-  it("else healthy, also at exactly the limit", () => {
+  it("else healthy, even at exactly the limit", () => {
     expect(classify(withHeartbeat(LIMIT))).toEqual({
       status: "healthy",
       ageSeconds: LIMIT,

@@ -192,7 +192,7 @@ describe("a lazarus.json in the current directory", () => {
     return {};
   };
 
-  it("that the user wrote is read, also if every user has a group", () => {
+  it("that the user wrote is read, even if every user has a group", () => {
     const file = write("cwd/lazarus.json", LOCAL);
     expect(look()).toMatchObject({ file });
     expect(look().ignored).toBeUndefined();

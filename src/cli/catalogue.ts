@@ -129,7 +129,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
         () => import("./commands/inspect/versions.ts"),
       ],
       find: [
-        "find files by name in all checkpoints, also deleted ones",
+        "find files by name in all checkpoints, including deleted ones",
         () => import("./commands/inspect/find.ts"),
       ],
       grep: ["search the text of files in all checkpoints", () => import("./commands/inspect/grep.ts")],

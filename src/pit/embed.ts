@@ -69,7 +69,7 @@ export interface Supervisor extends Disposable {
   readonly events: EventEmitter<EventChannels>;
   /** Starts an agent; creates its cell if it does not exist. */
   start(mission: string, agent: AgentOptions): Promise<StartedAgent>;
-  /** Stops an agent after a checkpoint. It stays stopped, also after a reboot, until it is started or revived. */
+  /** Stops an agent after a checkpoint. It stays stopped, even after a reboot, until it is started or revived. */
   stop(mission: string, options?: StopOptions): Promise<StopResult>;
   /** Asks an agent to exit, with a longer grace period than `stop`; `revive` starts it again. */
   rest(mission: string, options?: StopOptions): Promise<StopResult>;

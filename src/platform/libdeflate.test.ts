@@ -9,7 +9,7 @@ const gzip = libdeflateGzip();
 const gunzip = libdeflateGunzip();
 
 describe.skipIf(gzip === undefined)("libdeflate (skipped where the library is not installed)", () => {
-  test("writes gzip, also from shared memory", () => {
+  test("writes gzip, even from shared memory", () => {
     const shared = new Uint8Array(new SharedArrayBuffer(text.length));
     shared.set(text);
     for (const raw of [text, shared]) {

@@ -87,7 +87,7 @@ function declareWrites(test: Test): void {
 }
 
 function declareLeases(test: Test): void {
-  test("a claim raises the epoch once, also when its reply was lost", async (journal) => {
+  test("a claim raises the epoch once, even when its reply was lost", async (journal) => {
     await journal.insert(headRow("r"), []);
     const claim = { runId: "r", seenEpoch: 1, owner: "you", leaseUntilMs: 300, nowMs: 3 };
     equal(await journal.swapLease(claim), true);

@@ -40,7 +40,7 @@ describe("the mission", () => {
     expect((await typed(project, "undo")).stderr).toContain("shop");
   });
 
-  it("is . when something follows it, also with a checkpoint", async () => {
+  it("is . when something follows it, even with a checkpoint", async () => {
     expect(await must(project, "cat", ".", "notes.md")).toBe("notes\n");
     expect(await must(project, "cat", ".:latest", "notes.md")).toBe("notes\n");
     expect(JSON.parse(await must(project, "status", ".", "--json")).missions).toHaveLength(1);

@@ -167,7 +167,7 @@ describe("used keys", () => {
 });
 
 describe("the resume lock", () => {
-  it("prevents changes by others until it is released, also by complete and fail", async () => {
+  it("prevents changes by others until it is released, even by complete and fail", async () => {
     using fixture = createFixture();
     const [me, other] = [fixture.owner(), fixture.owner()];
     await startFlow(fixture.workspace, REPORT, { me });

@@ -281,7 +281,7 @@ describe("the webhook over HTTP", () => {
     expect(existsSync(join(server.config.run_dir, "agents", "tidy-inbox"))).toBe(false);
   });
 
-  it("refuses a repeated delivery, also with another id and after the cell was removed", async () => {
+  it("refuses a repeated delivery, even with another id and after the cell was removed", async () => {
     const payload = payloadOf(answersText(GOOD));
     await deliver(payload);
     const refused = { status: 409, code: "DELIVERY_REPEATED" };

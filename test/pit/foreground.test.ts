@@ -111,7 +111,7 @@ describe("from the command line", () => {
     expect((await world.call(["why", "m1"])).stdout).toContain("m1 was stopped by you (killed by SIGINT).");
   });
 
-  it("a crash is revived in the same terminal, also while a pit is running", async () => {
+  it("a crash is revived in the same terminal, even while a pit is running", async () => {
     configure({ backoff_seconds: [0] });
     await world.openPit();
     const script =

@@ -51,7 +51,7 @@ describe("an agent's environment", () => {
 });
 
 describe("shell metacharacters", () => {
-  it("in home, command and arguments have no effect, also in a revival", async () => {
+  it("in home, command and arguments have no effect, even in a revival", async () => {
     const home = join(world.directory, "a b $HOME `id` 'q' \"d\" % * \\ \u00e9");
     const env = { LAZARUS_HOME: home };
     const words = ["", "a b", "$HOME", "`id`", "*", "'\"", "two\nlines", "-n", "\\", "{epoch}"];

@@ -121,7 +121,7 @@ describe("a command that cannot be started", () => {
     expect((await world.call(["why", "m1"])).stdout).toContain(`needs your approval: ${reason}`);
     expect((await world.call(["revive", "m1"])).stderr).toContain(reason);
     expect(world.record("m1").life.epoch).toBe(1);
-    // Also when it disappears while the revival is due.
+    // Not even when it disappears while the revival is due.
     const record = world.record("m2");
     const decision = { ...record.decision, at_ms: record.decision.decided_ms };
     writeFileSync(join(agents("m2"), "record.json"), JSON.stringify({ ...record, decision }));

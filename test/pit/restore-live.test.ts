@@ -23,7 +23,7 @@ afterEach(() => world.close());
 const inCell = (path: string) => join(world.missions, "m1", path);
 const missionLock = () => agentPaths(homeConfig(world.home).config, "m1").lock;
 
-it("refuses restore and undo under a live agent, also of one path, and leaves its log alone", async () => {
+it("refuses restore and undo under a live agent, even of one path, and leaves its log alone", async () => {
   const script = "while :; do echo tick; echo now > note; sleep 0.05; done";
   world.run(["run", "m1", "-d", "--", "sh", "-c", script]);
   const ticks = () => world.log("m1").split("tick").length;

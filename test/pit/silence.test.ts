@@ -24,7 +24,7 @@ function age(seconds: number): void {
 }
 
 describe("a cell that only sends heartbeats", () => {
-  it("is saved and reported once when it goes silent, also across restarts of the pit", async () => {
+  it("is saved and reported once when it goes silent, even across restarts of the pit", async () => {
     const alerts = join(world.directory, "alerts");
     mkdirSync(alerts);
     configure({

@@ -37,7 +37,7 @@ it("a viewer that reads nothing neither blocks the agent nor grows the host, and
   await user.see("and on");
 });
 
-it("a paste of 100 KB arrives completely, also at a program that is slow to read it", async () => {
+it("a paste of 100 KB arrives completely, even at a program that is slow to read it", async () => {
   const user = run("stty raw -echo; echo ready; sleep 0.5; head -c 100000 | md5sum; sleep 600");
   await user.see("ready");
   const text = "0123456789".repeat(10_000);

@@ -57,7 +57,7 @@ describe("a process", () => {
     expect(await ended).toBe("SIGTERM");
   });
 
-  it("is ended by stop, also when its waiter was killed before it could pass a signal on", async () => {
+  it("is ended by stop, even when its waiter was killed before it could pass a signal on", async () => {
     watch();
     const ended = new Promise((resolve) => agent.once("exit", (_, signal) => resolve(signal)));
     // Suspended, as while it starts: SIGTERM stays pending, and stop has to kill it.

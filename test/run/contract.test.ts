@@ -33,7 +33,7 @@ describe("a run", () => {
     expect((await store.head("r"))?.parentRunId).toBe("above");
   });
 
-  test("without an id gets a unique one, also among many in one second", async () => {
+  test("without an id gets a unique one, even among many in one second", async () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const executor = createExecutor({ model: createScriptedModel(["x"]), machine });
     const results = await Promise.all(Array.from({ length: 2000 }, () => executor.run({ id: "a" }, "go")));

@@ -349,7 +349,7 @@ describe("misbehaving hosts", () => {
     expect((await store.head("r"))?.status).toBe("timeout");
   });
 
-  test("a failing budget check ends the run, also with a fallback", async () => {
+  test("a failing budget check ends the run, even with a fallback", async () => {
     const ports: RunPorts = {
       budget: {
         check: () => {

@@ -200,7 +200,7 @@ describe.each(Object.keys(OPEN))("a database of an earlier version (%s)", (name)
     expect(JSON.stringify(await store.history("redacted"))).toContain("repeat it if it is still needed");
   });
 
-  test("forks share the steps of their original, also of a stub, and repeat nothing", async () => {
+  test("forks share the steps of their original, even of a stub, and repeat nothing", async () => {
     const send = { execute: ({ to }: Record<string, unknown>) => `sent to ${to}` };
     const more = [call("look"), call("send"), call("send", { to: "dora" }), "ok"];
     const forked = await resume(store, forks[name]!["fork-of-completed"]!, more, { send, look: {} });

@@ -59,7 +59,7 @@ describe("a file that has grown", () => {
     expect(vaultBytes(lab) - before).toBeLessThan(6000);
   });
 
-  it("is whole in every checkpoint that is not a live point, also for tar", async () => {
+  it("is whole in every checkpoint that is not a live point, even for tar", async () => {
     const { lab, log, versions } = await growingLab(3);
     using _ = lab;
     const live = lab.context.vault.list().at(-1)!;

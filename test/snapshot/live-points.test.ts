@@ -101,7 +101,7 @@ describe("a live point", () => {
     );
   });
 
-  it("is followed by a checkpoint with a manifest, also when nothing changed", async () => {
+  it("is followed by a checkpoint with a manifest, even when nothing changed", async () => {
     using lab = createLab();
     await lab.checkpoint();
     const [point] = await takePoints(lab, 1);

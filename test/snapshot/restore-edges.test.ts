@@ -243,7 +243,7 @@ describe("a restore in place", () => {
     expect(count()).toBe(500);
   });
 
-  it("refuses to replace the store of a run that a living process owns, also after it has closed the file", async () => {
+  it("refuses to replace the store of a run that a living process owns, even after it has closed the file", async () => {
     await world.checkpoint();
     const store = openCellRunStore(world.cell);
     const { lease } = await beginRun(store.log, { id: "r", agentId: "a", info: { runId: "r" } }, []);

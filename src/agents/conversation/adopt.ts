@@ -1,5 +1,5 @@
 // A fork or an import gets its own conversation: two missions in one session would write to one file (INV-4). Where the
-// id is a UUID and the copy is text, the id is replaced everywhere, also in names; otherwise the conversation is left out.
+// id is a UUID and the copy is text, the id is replaced everywhere, including in names; otherwise the conversation is left out.
 // Works on a cell that no agent has seen yet.
 import { dirname, join, relative } from "node:path";
 import { removeFile } from "../../platform/durable.ts";

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-it("copies everything but the rows of some tables, also from a database in use", () => {
+it("copies everything but the rows of some tables, even from a database in use", () => {
   const from = join(directory, "user.db");
   const to = join(directory, "own.db");
   using owner = new DatabaseSync(from);

@@ -89,7 +89,7 @@ function followPath(place: Place, path: string): FoundPath | undefined {
   return { real };
 }
 
-/** Where a link leads, also to a file that does not exist now; undefined for anything else. */
+/** Where a link leads, even if no file exists there now; undefined for anything else. */
 function targetOf(path: string): string | undefined {
   let target: string;
   try {

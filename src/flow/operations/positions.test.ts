@@ -20,7 +20,7 @@ const flow = (workflow: string) =>
   formatExact(newDocument({ workflow, agent: "anna", idempotency: workflow, step: "fetch" }, 0));
 
 describe("positions of a cell's flows", () => {
-  it("are found in the worktree, the cell and state, also per agent", () => {
+  it("are found in the worktree, the cell and state, and per agent", () => {
     const places = [
       "worktree/memory/checkpoints/a.json",
       "worktree/agents/ben/memory/checkpoints/b.json",

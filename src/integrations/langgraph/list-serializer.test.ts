@@ -12,7 +12,7 @@ const expectSame = async (lists: ListSerializer, value: unknown) => {
 };
 
 describe("list serializer", () => {
-  test("equals LangGraph's serializer, also from the cache", async () => {
+  test("equals LangGraph's serializer, even from the cache", async () => {
     const lists = createListSerializer(serde);
     const values = [
       [
@@ -65,7 +65,7 @@ describe("list serializer", () => {
     const longer = await lists.dumpPieces([...list, new AIMessage("more")]);
     expect(longer.pieces.slice(0, 100).every((piece, i) => piece === pieces[i])).toBe(true);
   });
-  test("equals LangGraph's serializer for any JSON, also from the cache", async () => {
+  test("equals LangGraph's serializer for any JSON, even from the cache", async () => {
     const lists = createListSerializer(serde);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.jsonValue()), async (value) => {

@@ -78,7 +78,7 @@ describe("the next live point is due", () => {
     );
   });
 
-  it("as an audit at every interval, also while changes continue", () => {
+  it("as an audit at every interval, even while changes continue", () => {
     expect(isAuditDue({ ...changed(3_599_000), lastAuditMs: 1000 }, limits, 3_600_999)).toBe(false);
     expect(isAuditDue({ ...changed(3_599_000), lastAuditMs: 1000 }, limits, 3_601_000)).toBe(true);
   });

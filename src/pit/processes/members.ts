@@ -56,7 +56,7 @@ export function readKernel(config: Config): KernelView {
   };
 }
 
-/** The agent and everything it started. Once the keeper is dead, also its helper, which must not write anything more. */
+/** The agent and everything it started; once the keeper is dead, its helper too, which must not write anything more. */
 export function findMembers(
   identity: LifeIdentity,
   kernel: KernelView = readKernel(identity.config),

@@ -1,4 +1,4 @@
-// Stops an agent's whole process tree with SIGSTOP, also while it forks.
+// Stops an agent's whole process tree with SIGSTOP, even while it forks.
 import type { Clock } from "../../platform/clock.ts";
 import { findMembers, type LifeIdentity } from "./members.ts";
 import { sendSignal } from "./process-table.ts";

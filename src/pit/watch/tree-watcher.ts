@@ -12,7 +12,7 @@ export type { WatchedTree } from "./watch-trees.ts";
 
 export interface TreeChanges {
   /**
-   * Changes that are a reason to save; only differences between two values matter. It only grows, also when the tree is replaced or its
+   * Changes that are a reason to save; only differences between two values matter. It only grows, even when the tree is replaced or its
    * worker ends: unknown changes in between count as one change.
    */
   readonly changes: number;

@@ -295,7 +295,7 @@ export class LiveRun {
 
   /**
    * The ids that the SDK asks for. They do not depend on when a part of a response arrives, so they are the same at every
-   * replay, also by a fork, and they name the run that took the step.
+   * replay, even by a fork, and they name the run that took the step.
    */
   nextId(): string {
     this.#ids += 1;

@@ -246,7 +246,7 @@ export interface Message {
 }
 
 /**
- * Inside a tool: waits for a message with one of these names, also for one that was sent before. Undefined after
+ * Inside a tool: waits for a message with one of these names, including one that was sent before. Undefined after
  * `timeoutMs`; Infinity is no limit.
  */
 export async function waitFor(

@@ -11,7 +11,7 @@ export interface News extends AsyncDisposable {
   readonly channel: string;
   /** This process has changed the run. */
   changed(runId: string): void;
-  /** Resolves when the run has writes after `afterSeq`, also earlier ones, or when its parts have changed. */
+  /** Resolves when the run has writes after `afterSeq`, including earlier ones, or when its parts have changed. */
   onChange(runId: string, afterSeq: number, signal: AbortSignal): Promise<void>;
   onSignal(runId: string, signal: AbortSignal): Promise<void>;
 }

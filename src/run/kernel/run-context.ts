@@ -26,7 +26,7 @@ export interface RunContext {
   warn(warning: string): void;
 }
 
-/** Steps beyond the limit that a watchdog allowed, also before a resume. */
+/** Steps beyond the limit that a watchdog allowed, including before a resume. */
 export function grantedSteps({ run }: RunContext): number {
   return run.entriesOf("grant").reduce((sum, { value }) => sum + (value as { steps: number }).steps, 0);
 }

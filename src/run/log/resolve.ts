@@ -46,7 +46,7 @@ export async function resolveEntry(log: RunLog, id: string, resolution: Resoluti
   return effect;
 }
 
-/** The entry after a decision. A retried call runs again, also the steps in it that were interrupted. Pure. */
+/** The entry after a decision. A retried call runs again, including its interrupted steps. Pure. */
 function decide(entry: Entry, resolution: Resolution, nowMs: number): Entry {
   const { key } = (entry.value ?? {}) as EffectValue;
   const kept = key === undefined ? {} : { key };

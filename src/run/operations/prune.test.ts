@@ -38,7 +38,7 @@ describe("retention", () => {
     expect(choosePrunable([run("parent", { status: "running" }), child], { olderThanMs: 0 }, 1)).toEqual([]);
     expect(choosePrunable([run("parent"), child], { olderThanMs: 0 }, 1)).toEqual(["parent", "child"]);
   });
-  test("a run with a kept fork becomes a stub with the shared steps, also over several generations", () => {
+  test("a run with a kept fork becomes a stub with the shared steps, even across several generations", () => {
     const lineage = [
       run("root"),
       run("middle", { forkOf: "root", forkStep: 2 }),

@@ -39,7 +39,7 @@ describe("findCheckpoint", () => {
     expect(find(undefined)).toBe("cccccc");
   });
 
-  it("treats the last one of the index as the latest, also after the clock was set back", () => {
+  it("treats the last one of the index as the latest, even after the clock was set back", () => {
     expect(find("latest", [...REFS, ref("20261115-100000-eeeeee", NOON - 2 * HOUR_MS)])).toBe("eeeeee");
   });
 

@@ -42,7 +42,7 @@ describe.each([
   ["with anchors", {}],
   ["without anchors", { anchorOf: () => "/nowhere" }],
 ])("an open tree %s", (_, options) => {
-  it("reads files and directories, also when the root is a link", () => {
+  it("reads files and directories, even when the root is a link", () => {
     fs.symlinkSync(root, join(top, "link"));
     using tree = new OpenTree(join(top, "link"), options);
     expect(read(tree, "a/b/file")).toBe("inside");

@@ -11,7 +11,7 @@ import { vaultHistory } from "../capture/save-effects.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CarriedEffects } from "../model/carried-effects.ts";
 
-/** The history in a vault, also in a copied one. */
+/** The history in a vault or a copy of one. */
 export function readVaultEffects(vaultRoot: string): Buffer {
   return readHistoryBytes(vaultHistory(vaultRoot));
 }

@@ -118,7 +118,7 @@ it("knows the files that have names outside the cell", () => {
   expect(open(false, "l1", "l2")!.linked()).toEqual(["a"]);
 });
 
-it("says whether there are many files with several names, also while it is kept open", () => {
+it("says whether there are many files with several names, even while it is kept open", () => {
   const many = (limit: number) => hasManyLinked(systemMachine, directory, limit);
   expect(many(0)).toBe(false);
   const rows = withTree();

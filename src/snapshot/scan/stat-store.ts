@@ -159,7 +159,7 @@ export class StatStore implements StatRows, Disposable {
   constructor(database: DatabaseSync, keptFile?: string) {
     this.database = database;
     this.keptFile = keptFile;
-    // All queries see one state, also in a reader without the vault's lock.
+    // All queries see one state, even in a reader without the vault's lock.
     database.exec("BEGIN");
     const [meta] = this.all("SELECT layers, rules, files, directories, others, bytes FROM meta");
     const [layers = "[]", rules = "", files = 0, directories = 0, others = 0, bytes = 0] = meta ?? [];

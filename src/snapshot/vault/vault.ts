@@ -40,7 +40,7 @@ export interface Vault {
   /** The bytes of a blob, verified against its digest. */
   read(digest: string): Buffer;
   blobPath(digest: string): string;
-  /** The file of a blob, also when it was set aside. */
+  /** The file of a blob, even when it was set aside. */
   findBlob(digest: string): string;
   has(digest: string): boolean;
   blobs(): { digest: string; size: number }[];

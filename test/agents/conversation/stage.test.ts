@@ -79,7 +79,7 @@ describe("the copy of a conversation", () => {
   it.each([
     ["emptied", () => fs.truncateSync(world.transcript(), 0)],
     ["cut", () => fs.truncateSync(world.transcript(), stepLines(1, "/w").length + 30)],
-  ])("is kept when the file was %s, which is reported, also without the cache", async (_, damage) => {
+  ])("is kept when the file was %s, which is reported, even without the cache", async (_, damage) => {
     world.append(stepLines(1, "/w") + stepLines(2, "/w"));
     await world.checkpoint();
     const before = copied();

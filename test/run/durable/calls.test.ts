@@ -1,4 +1,4 @@
-// `durableCall` gives the same results, prompts, callbacks and streams as generateText and streamText, also when it is continued
+// `durableCall` gives the same results, prompts, callbacks and streams as generateText and streamText, even when it is continued
 // after its process has ended. The list of options comes from the signatures of both functions in the installed SDK.
 import { readFileSync } from "node:fs";
 import { generateText, isStepCount, streamText } from "ai";

@@ -43,7 +43,7 @@ function gate() {
   return { state, agent, next: () => open.shift()?.() };
 }
 
-test("calls wait for a slot, also those of another process, and callers take turns", async () => {
+test("calls wait for a slot, including those of another process, and callers take turns", async () => {
   const journal = createMemoryJournal();
   const { state, agent, next } = gate();
   const [first, second] = [agent(host(journal, 1)), agent(host(journal, 2))];

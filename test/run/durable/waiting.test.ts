@@ -76,7 +76,7 @@ test("a sleep that was due days ago ends when a host is back, once", async () =>
   expect(woken).toBe(1);
 });
 
-test("a message wakes a waiting run, also one that came before anyone waited", async () => {
+test("a message wakes a waiting run, even one that came before anyone waited", async () => {
   const journal = createMemoryJournal();
   const got: unknown[] = [];
   const work = async () => {

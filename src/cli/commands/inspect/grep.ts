@@ -13,7 +13,7 @@ import { findPoint, splitPoint, warnUnreadable } from "./point.ts";
 
 export const command = defineCommand({
   about:
-    "Searches the text of files in all checkpoints, also in versions that were overwritten or deleted since. Each match " +
+    "Searches the text of files in all checkpoints, including versions that were overwritten or deleted since. Each match " +
     "is printed as CHECKPOINT:PATH:LINE:TEXT, with the newest checkpoint that has this version of the file. Exits 6 when " +
     "nothing matches.",
   positionals: [

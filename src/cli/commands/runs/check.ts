@@ -82,7 +82,7 @@ async function agentsOf(path: string): Promise<[name: string, agent: Checkable][
   });
 }
 
-/** Also from another copy of the library. Other exports may have a `check` too, such as zod schemas. */
+/** True for agents of another copy of the library as well. Other exports may have a `check` too, such as zod schemas. */
 function isDurableAgent(value: unknown): boolean {
   const agent = value as { version?: unknown; check?: unknown; recover?: unknown } | null | undefined;
   return (

@@ -12,7 +12,7 @@ const DAY_MS = 24 * 3_600_000;
 export const command = defineCommand({
   about:
     "Creates a token for the HTTP API of the pit and prints it. It is shown only once: Lazarus stores its digest. It is " +
-    "valid immediately, also for a running pit. Programs that only watch need only the scope read; " +
+    "valid immediately, even for a running pit. Programs that only watch need only the scope read; " +
     "with --mission, a token is accepted only for requests about that mission.",
   positionals: [{ name: "name", summary: "name of the token, for token list and token revoke" }],
   options: {

@@ -3,7 +3,7 @@ import { defineCommand } from "../../command.ts";
 
 export const command = defineCommand({
   about:
-    "Revokes a token of the HTTP API. It takes effect with the next request, also for a pit that is already running. To " +
+    "Revokes a token of the HTTP API. It takes effect with the next request, even for a pit that is already running. To " +
     "replace the token in run_dir/token, remove that file and restart the pit.",
   positionals: [{ name: "name", summary: "name of the token" }],
   options: {},
