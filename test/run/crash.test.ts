@@ -15,6 +15,9 @@ describe("killed with SIGKILL", () => {
     async (point, each) => {
       const result = await killAt({ point, store: "sqlite", class: each }, undefined);
       expect(brokenPromise(result)).toBeUndefined();
+      if (point === "engine.resolve.settled") {
+        expect(result).toMatchObject({ parked: true, kills: 2, before: [1], after: [1, 1] });
+      }
       if (point === "engine.effect.happened" && each === "once") {
         expect(result).toMatchObject({ parked: true, kills: 1, before: [1], after: [1, 1] });
       }

@@ -13,6 +13,8 @@ import { ARM, bundleProgram } from "../bundle.ts";
 
 const HERE = import.meta.dirname;
 const MAX_STARTS = 5;
+/** What only a human's decision passes: the process that records the decision is killed there. */
+const DECISION = "engine.resolve.settled";
 /** Leaves a started effect behind, with an unknown outcome for the next start. */
 const INTERRUPTION = "engine.effect.happened";
 
@@ -103,7 +105,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       world.effects.clear();
       kills += (await start(INTERRUPTION)).killed ? 1 : 0;
       last = await start(cell.point);
-      if (!last.killed) kills = 0;
+      if (!last.killed && cell.point !== DECISION) kills = 0;
     }
     kills += last.killed ? 1 : 0;
     if (cell.rollBack) {
@@ -119,12 +121,17 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       if (unknown.length === 0) continue;
       parked = true;
       before ??= [...world.effects.values()];
+      if (cell.point === DECISION) {
+        const decide = [place, schema, "resolve", outcomeOf(unknown[0]!, world), unknown[0]!];
+        const { killed } = await startAgent("resolve-program.ts", decide, DECISION);
+        kills += killed ? 1 : 0;
+      }
       await resolveAsHuman(cell.store, [place, schema], unknown, world);
     }
     const after = [...world.effects.values()];
     return {
       ...cell,
-      kills,
+      kills: cell.point === DECISION && !parked ? 0 : kills,
       parked,
       before: before ?? after,
       after,
@@ -208,7 +215,13 @@ async function resolveAsHuman(
 ): Promise<void> {
   await using store = await openStore(kind, place, schema);
   for (const id of effects) {
-    const resolution = { outcome: world.effects.has(id) ? "done" : "retry" } as const;
-    await store.resolve(id, resolution);
+    await store.resolve(id, { outcome: outcomeOf(id, world) }).catch((error: { code?: string }) => {
+      // The decision was recorded before its process was killed.
+      if (error.code !== "EFFECT_SETTLED") throw error;
+    });
   }
+}
+
+function outcomeOf(effectId: string, { effects }: World): "done" | "retry" {
+  return effects.has(effectId) ? "done" : "retry";
 }
