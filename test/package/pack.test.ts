@@ -15,6 +15,7 @@ import { builtinModules } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { GUIDE } from "./guide.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
@@ -104,13 +105,19 @@ describe("npm pack", () => {
     expect(node(join(installed, "bin", "lazarus.js"), "--help")).toContain("Usage: lazarus <command>");
   });
 
-  it("has types that a strict TypeScript project accepts, with the example of every entry", () => {
+  it("has types that a strict TypeScript project accepts, with the example of every entry and those of the guide to runs", () => {
     cpSync(join(ROOT, "examples", "library"), join(project, "examples"), { recursive: true });
     const imports = exported
       .filter((name) => !name.endsWith(".json"))
       .map((name, n) => `export * as entry${n} from ${JSON.stringify(name)};\n`);
     writeFileSync(join(project, "examples", "entries.ts"), imports.join(""));
     writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+    const guide = readFileSync(join(ROOT, "docs", "runs.md"), "utf8");
+    const blocks = [...guide.matchAll(/^```ts\n(.*?)^```$/gms)].map((found) => found[1]!);
+    expect(blocks.length).toBe(4);
+    for (const [n, block] of blocks.entries())
+      writeFileSync(join(project, "examples", `guide${n}.ts`), `${block}\nexport {};\n`);
+    for (const [name, text] of Object.entries(GUIDE)) writeFileSync(join(project, "examples", name), text);
     const compilerOptions = {
       ...{ target: "es2022", lib: ["esnext"], types: ["node"], module: "nodenext", noEmit: true },
       ...{
