@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/index.ts";
-import { ARM } from "../bundle.ts";
+import { ARM, bundleProgram } from "../bundle.ts";
 import { SOURCES } from "../crash/checkpoint-kill.ts";
 import { createLiveLab } from "./live-lab.ts";
 
@@ -16,7 +16,7 @@ const points = listCrashPoints(SOURCES)
   .map(({ name }) => name)
   .filter((name) => /^snapshot\.(capture|layer|publish|stat-store)\./.test(name) && !OTHERS.test(name));
 
-const VICTIM = join(import.meta.dirname, "live-victim.ts");
+const VICTIM = await bundleProgram(join(import.meta.dirname, "live-victim.ts"));
 
 describe("a pit that is killed during a live point", () => {
   // The first pass is the walk at the start of a pit.

@@ -21,6 +21,7 @@ import {
 } from "../../src/run/index.ts";
 import { RUNS_DATABASE } from "../../src/run/journal/sqlite-migrations.ts";
 import { readRunPositions } from "../../src/run/store/positions.ts";
+import { ARM, bundleProgram } from "../bundle.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
@@ -265,9 +266,8 @@ describe("the move", () => {
 
   test.each([1, 4, 12])("continues after a kill after batch %i", async (nth) => {
     const [path, alone] = [copyOf("plain"), copyOf("plain")];
-    const arm = join(import.meta.dirname, "..", "..", "src", "testing", "arm-crash-point.ts");
-    const program = join(import.meta.dirname, "recover-program.ts");
-    const killed = spawnSync(process.execPath, ["--import", arm, program, path], {
+    const program = await bundleProgram(join(import.meta.dirname, "recover-program.ts"));
+    const killed = spawnSync(process.execPath, ["--import", ARM, program, path], {
       env: { ...process.env, LAZARUS_CRASH_AT: `engine.migrate.sqlite#${nth}` },
     });
     expect(killed.signal).toBe("SIGKILL");

@@ -1,13 +1,17 @@
 // Starts the chat server in a child process, talks to it like a page, and kills it.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
+import { ARM, bundleProgram } from "../../bundle.ts";
 
-const PROGRAM = join(import.meta.dirname, "paced-server.ts");
-const ARM = join(import.meta.dirname, "..", "..", "..", "src", "testing", "arm-crash-point.ts");
+const SOURCE = join(import.meta.dirname, "paced-server.ts");
+const PROGRAM = await bundleProgram(SOURCE);
+// The server reads its page from its own directory.
+const PAGE = join(import.meta.dirname, "..", "..", "..", "examples", "chat", "page.html");
+if (PROGRAM !== SOURCE) copyFileSync(PAGE, join(dirname(PROGRAM), "page.html"));
 export const EVERYTHING = 1_000_000;
 
 export const QUESTION: UIMessage = {
