@@ -147,11 +147,15 @@ export function livingIn(home: string): number[] {
     const pid = Number(name);
     if (!(pid > 0) || pid === process.pid) continue;
     try {
-      const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-      if (/\) [ZX] /.test(stat)) continue;
       const line = readFileSync(`/proc/${pid}/cmdline`, "latin1");
-      const env = readFileSync(`/proc/${pid}/environ`, "latin1");
-      if (line.includes(home) || env.split("\0").some(isHome)) found.push(pid);
+      // A process of the kernel, or one that has ended.
+      if (line === "") continue;
+      if (!line.includes(home)) {
+        const env = readFileSync(`/proc/${pid}/environ`, "latin1");
+        if (!env.includes(home) || !env.split("\0").some(isHome)) continue;
+      }
+      const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+      if (!/\) [ZX] /.test(stat)) found.push(pid);
     } catch {}
   }
   return found;
