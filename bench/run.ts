@@ -96,8 +96,10 @@ function formatNotes(bench: Bench): string {
   return notes.length === 0 ? "" : `${notes.map((note) => `- ${note}\n`).join("")}\n`;
 }
 
-function sizeFlags(): string {
-  return SIZES.map((size) => (values[size] === undefined ? "" : ` --${size} ${values[size]}`)).join("");
+/** The flags that decide what the figures are made from. */
+function flags(): string {
+  const given = (["rounds", ...SIZES] as const).filter((flag) => values[flag] !== undefined);
+  return given.map((flag) => ` --${flag} ${values[flag]}`).join("");
 }
 
 function writeDocument(name: string, bench: Bench, scores: readonly Score[]): void {
@@ -110,7 +112,7 @@ function writeDocument(name: string, bench: Bench, scores: readonly Score[]): vo
 
 ${bench.about}
 
-Made by \`npm run bench -- ${name} --write${values.large ? " --large" : ""}${sizeFlags()}\` with Node ${process.versions.node}
+Made by \`npm run bench -- ${name} --write${values.large ? " --large" : ""}${flags()}\` with Node ${process.versions.node}
 on ${machine}.
 Ours and the peer take turns in one run. The ratio is the median over all rounds of ours ÷ peer; times are medians.
 
