@@ -128,3 +128,16 @@ it("puts the set back when a capture fails, and saves it with the next point", a
   expect(status()?.problem).toBe(null);
   expect(savedPaths()).toContain("worktree/sub/later");
 });
+
+it("no longer reports a failed point after a checkpoint that the user took", async () => {
+  const { vault } = server.pitContext.openMission(M1);
+  writeFileSync(vault.journalFile, "damaged");
+  writeFileSync(at("sub/later"), "1");
+  await takePoint();
+  expect(status()?.problem).not.toBe(null);
+  rmSync(vault.journalFile, { force: true });
+  await live.checkpoint(M1, { reason: "manual" });
+  expect(savedPaths()).toContain("worktree/sub/later");
+  live.due(server.pitContext.machine.clock.monotonicMs());
+  expect(status()).toMatchObject({ problem: null, unsaved_changes: 0 });
+});

@@ -13,7 +13,7 @@ import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
 
 const WITHIN_MS = 1000;
 /** The pit checks for changes, and whether a point is due, at its own intervals. */
-const POLLS_MS = 100 + 250 + 50;
+const POLLS_MS = 250 + 250 + 50;
 
 /** Appends a numbered line with the time, and now and then makes a directory that is named after the line. */
 const AGENT = `i=0

@@ -131,6 +131,8 @@ class WatchedLivePoints implements LivePoints {
           onTaken: () => this.beginSaving(mission, each),
         });
         isSaved = true;
+        each.problem = null;
+        each.state = { ...each.state, hasFailed: false };
         return result;
       } finally {
         endSaving(each, isSaved);

@@ -1,7 +1,7 @@
 // What the pit remembers about a mission that it protects: what is unsaved and since when, and what the watch and the agent's
 // hooks last reported.
 import { checkHookLines } from "../../agents/hook-lines.ts";
-import { agentPaths } from "../../cell/agent-paths.ts";
+import { agentDirectory } from "../../cell/fence.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { PitContext } from "../context.ts";
 import type { TreeWatcher } from "../watch/tree-watcher.ts";
@@ -101,7 +101,7 @@ export function observe(
   monotonicMs: number,
 ): void {
   const tree = watcher.read(mission);
-  const hooks = checkHookLines(agentPaths(config, mission).directory, each.hookBytes);
+  const hooks = checkHookLines(agentDirectory(config, mission), each.hookBytes);
   const treeChanges = tree?.changes ?? each.treeChanges;
   const added = Math.abs(treeChanges - each.treeChanges) + (hooks.bytes === each.hookBytes ? 0 : 1);
   const unwatched = each.distrusted ?? (tree === undefined ? each.unwatched : tree.unwatched);

@@ -57,7 +57,7 @@ export interface Supervisor {
 
 export const RESCAN_MS = 5000;
 /** How often to check whether a live point is due, and the timers of agents. */
-const LIVE_MS = 500;
+const LIVE_MS = 250;
 /** The first retry is soon: a full disk is often free again after a moment. */
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;

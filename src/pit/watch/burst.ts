@@ -12,8 +12,8 @@ export const CALM: Pace = { isBurst: false, waitMs: 100 };
 export const BURST: Pace = { isBurst: true, waitMs: 1000 };
 
 /** After reads without events: each wakes the processor, and a pit is idle most of the time. */
-const IDLE_MS = 500;
-const IDLE_STEP_MS = 20;
+const IDLE_MS = 250;
+const IDLE_STEP_MS = 10;
 
 /** This many events in one read start a burst: `tar x` makes 5 events per file, for 10,000 files a second. */
 const BURST_EVENTS = 4000;
