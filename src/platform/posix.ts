@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
 import { messageOf } from "./errors.ts";
 import { type CFunction, cPath, type Libc, openLibc, PosixError } from "./libc/libc.ts";
+import { bindMappings, type Mapping } from "./libc/mappings.ts";
 import { bindProcessSet, type ProcessSet } from "./libc/process-set.ts";
 
 export interface Xattr {
@@ -42,6 +43,8 @@ export interface Posix {
   restoreSignal(signal: number): void;
   /** An empty set of processes; the caller disposes of it (Linux only). */
   openProcessSet(): ProcessSet;
+  /** Files that a process, by its open `/proc/<pid>/maps`, has mapped shared and writable; undefined before Linux 6.11. */
+  sharedMappings(maps: number): Mapping[] | undefined;
   /** Sends one datagram to a unix socket; a name that starts with `@` is abstract. */
   sendDatagram(socketPath: string, text: string): void;
   /** A new inotify queue, non-blocking; the caller closes it (Linux only). */
@@ -251,7 +254,10 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXa
 const PR_SET_CHILD_SUBREAPER = 36;
 const F_SETFD = 2;
 
-type ProcessCalls = Pick<Posix, "becomeSubreaper" | "keepOnExec" | "restoreSignal" | "openProcessSet">;
+type ProcessCalls = Pick<
+  Posix,
+  "becomeSubreaper" | "keepOnExec" | "restoreSignal" | "openProcessSet" | "sharedMappings"
+>;
 
 function bindProcesses(libc: Libc): ProcessCalls {
   const { darwin, lazy, fail } = libc;
@@ -270,6 +276,7 @@ function bindProcesses(libc: Libc): ProcessCalls {
       signalAction(signal, null);
     },
     openProcessSet: bindProcessSet(libc),
+    sharedMappings: bindMappings(libc),
   };
 }
 

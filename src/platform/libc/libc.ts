@@ -11,6 +11,8 @@ export interface Libc {
   func(prototype: string): CFunction;
   /** Like `func`, but binds the function on its first call. */
   lazy(prototype: string): CFunction;
+  /** Where a buffer is in memory, for structures that contain pointers. It stays there. */
+  addressOf(buffer: Buffer): bigint;
   lastCode(): string;
   fail(call: string, path?: FilePath): never;
 }
@@ -39,6 +41,7 @@ export function openLibc(koffi: any, darwin: boolean): Libc {
         return bound(...args);
       };
     },
+    addressOf: (buffer) => koffi.address(buffer),
     lastCode,
     fail(call, path) {
       throw new PosixError(call, lastCode(), path);
