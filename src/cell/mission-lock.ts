@@ -49,10 +49,9 @@ export async function lockMissionAfterStop(
   config: Config,
   mission: MissionId,
   purpose: string,
-  waitMs = LOCK_WAIT_MS,
 ): Promise<Lock> {
   const { clock } = machine;
-  const deadlineMs = clock.monotonicMs() + waitMs;
+  const deadlineMs = clock.monotonicMs() + LOCK_WAIT_MS;
   for (;;) {
     const lock = await lockMission(machine, config, mission, purpose, deadlineMs - clock.monotonicMs());
     if (!isBeingStopped(config, mission)) return lock;

@@ -67,7 +67,6 @@ export function findUnknownKeys(section: unknown, where: string, known: readonly
     .map((key) => `${where}: unknown key ${JSON.stringify(key)} is not used`);
 }
 
-/** The message never repeats the value, which may be a secret. */
 /** Whether a text is a regular expression. */
 export function isPattern(pattern: string): boolean {
   try {
@@ -78,6 +77,7 @@ export function isPattern(pattern: string): boolean {
   }
 }
 
+/** The message never repeats the value, which may be a secret. */
 export function invalidSetting(key: string, expected: string): LazarusError {
   return new LazarusError("CONFIG_INVALID", `${key} is not ${expected}`, {
     hint: "edit it, then: lazarus config",

@@ -157,14 +157,7 @@ function columns(nowMs: number): Column<Row>[] {
 function toDocument(row: Row): object {
   const { ref, metadata } = row;
   return {
-    checkpoint_id: ref.id,
-    created_ms: ref.createdAtMs,
-    reason: ref.reason,
-    message: ref.message,
-    parent: ref.parent,
-    pinned: ref.pinned,
-    proven_ms: ref.provenAtMs,
-    before_restore_of: ref.beforeRestoreOf,
+    ...describeIndexed(ref),
     manifest: ref.manifest,
     unchanged: isRepeat(row),
     damaged: metadata === undefined,
@@ -173,5 +166,19 @@ function toDocument(row: Row): object {
     stored_bytes: isRepeat(row) ? 0 : (metadata?.counts.stored_bytes ?? null),
     conversation: metadata?.conversation ?? null,
     flaws: metadata?.flaws.length ?? null,
+  };
+}
+
+/** What the index of the vault says about a checkpoint. */
+export function describeIndexed(ref: CheckpointRef) {
+  return {
+    checkpoint_id: ref.id,
+    created_ms: ref.createdAtMs,
+    reason: ref.reason,
+    message: ref.message,
+    parent: ref.parent,
+    pinned: ref.pinned,
+    proven_ms: ref.provenAtMs,
+    before_restore_of: ref.beforeRestoreOf,
   };
 }

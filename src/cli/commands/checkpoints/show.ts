@@ -8,6 +8,7 @@ import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount, formatTime } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
+import { describeIndexed } from "./checkpoints.ts";
 
 export const command = defineCommand({
   about:
@@ -34,14 +35,7 @@ export const command = defineCommand({
 function toDocument({ ref, metadata, layers, documents }: Checkpoint): object {
   return {
     mission_id: metadata.mission,
-    checkpoint_id: ref.id,
-    created_ms: ref.createdAtMs,
-    reason: ref.reason,
-    message: ref.message,
-    parent: ref.parent,
-    pinned: ref.pinned,
-    proven_ms: ref.provenAtMs,
-    before_restore_of: ref.beforeRestoreOf,
+    ...describeIndexed(ref),
     /** The checkpoint with the same content, if the cell had not changed. */
     same_content_as: metadata.checkpoint_id === ref.id ? null : metadata.checkpoint_id,
     manifest: ref.manifest,
