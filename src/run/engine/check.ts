@@ -32,7 +32,7 @@ export async function checkRuns(
   for (const head of (await log.journal.list({ agentId: kind.agentId, statuses: OPEN })).reverse()) {
     const loaded = await loadRun(log, head.id);
     if (loaded === undefined) continue;
-    const session = await readSession(log, loaded, { graceMs: kind.graceMs, settled: true });
+    const session = await readSession(log, loaded, { graceMs: kind.graceMs, recordedOnly: true });
     // The runs of an executor have another loop.
     if (session.segments[0]?.input?.phase !== undefined) continue;
     const { runId, status, step } = { runId: head.id, ...head };

@@ -39,8 +39,8 @@ export interface LiveRunOptions {
   readonly graceMs: number;
   /** Effects run one at a time and in order; reads run together. */
   readonly serial?: boolean | undefined;
-  /** No process will add entries: what is not recorded does not happen. */
-  readonly settled?: boolean | undefined;
+  /** Replays only what is recorded, without waiting for a process to add entries. */
+  readonly recordedOnly?: boolean | undefined;
   /** Minimum time between writes that no effect depends on. Default 0. */
   readonly throttleMs?: number | undefined;
   /** Called when a write fails that no effect depends on; it is repeated with the next one. Default: the run ends. */
@@ -55,7 +55,7 @@ export class LiveRun {
   readonly recorder: Recorder | undefined;
   readonly graceMs: number;
   readonly serial: boolean;
-  readonly settled: boolean;
+  readonly recordedOnly: boolean;
   /** The last step before this call of the loop. */
   base: number;
   readonly limit: number | undefined;
@@ -106,7 +106,7 @@ export class LiveRun {
     limit,
     graceMs,
     serial,
-    settled,
+    recordedOnly,
     throttleMs,
     onWriteFailed,
   }: LiveRunOptions) {
@@ -116,7 +116,7 @@ export class LiveRun {
     this.recorder = recorder;
     this.graceMs = graceMs;
     this.serial = serial ?? false;
-    this.settled = settled ?? false;
+    this.recordedOnly = recordedOnly ?? false;
     this.base = base;
     this.limit = limit;
     this.step = base;
@@ -234,7 +234,7 @@ export class LiveRun {
       if (found !== undefined || !this.isFollower) return found;
       const head = await requireHead(this.log, this.id);
       if (await this.#refresh(head)) continue;
-      if (this.settled) {
+      if (this.recordedOnly) {
         this.halt(changed(this.id, `it would continue where the recorded run is ${head.status}`));
         await never();
       }
@@ -252,7 +252,7 @@ export class LiveRun {
 
   /** A follower waits here until it is known whether another step follows. */
   async awaitNext(): Promise<void> {
-    while (this.isFollower && !this.settled && this.get(this.step + 1, "response") === undefined) {
+    while (this.isFollower && !this.recordedOnly && this.get(this.step + 1, "response") === undefined) {
       const head = await requireHead(this.log, this.id);
       if (await this.#refresh(head)) continue;
       if (head.status !== "running" || this.stop.signal.aborted) return;

@@ -41,7 +41,7 @@ export async function generate(
     work.catch(() => {});
     const whole = Promise.race([work, run.halted]).then(
       async (result) => {
-        await settle(run, result.finalStep, options);
+        await closeFinished(run, result.finalStep, options);
         return result;
       },
       async (error) => {
@@ -68,7 +68,7 @@ export async function stream(
   const { run } = session;
   const watch = watchRun(run);
   const caller = bindAbort(run, call.abortSignal, options.detach);
-  let settled: Promise<RunOutcome> | undefined;
+  let closing: Promise<RunOutcome> | undefined;
   try {
     const parameters = await callParameters(loop, session, call, watch.mailbox);
     const { onFinish, onEnd = onFinish } = parameters;
@@ -77,14 +77,14 @@ export async function stream(
       abortSignal: caller.signal,
       onFinish: undefined,
       onEnd: async (event: Settings) => {
-        settled = settle(run, event.finalStep, options);
-        await settled.catch((error) => run.halt(error));
+        closing = closeFinished(run, event.finalStep, options);
+        await closing.catch((error) => run.halt(error));
         await onEnd?.(event);
       },
     });
     const outcome = drain(result.fullStream)
       .then(
-        (error) => settled ?? closeSession(run, { kind: "threw", error: endingError(run, error, caller) }),
+        (error) => closing ?? closeSession(run, { kind: "threw", error: endingError(run, error, caller) }),
       )
       .finally(watch.stop);
     outcome.catch(() => {});
@@ -102,7 +102,7 @@ async function abandon(run: LiveRun, error: unknown, stop: () => void): Promise<
   await closeSession(run, { kind: "threw", error });
 }
 
-async function settle(run: LiveRun, last: Settings, { approvalMs }: LoopOptions): Promise<RunOutcome> {
+async function closeFinished(run: LiveRun, last: Settings, { approvalMs }: LoopOptions): Promise<RunOutcome> {
   const dueMs = approvalMs === undefined ? null : run.now() + approvalMs;
   const waits = run.isFollower ? [] : requestedApprovals(run, last?.content ?? [], dueMs);
   return closeSession(run, { kind: "finished", output: last?.text ?? "" }, waits);

@@ -234,7 +234,7 @@ function endless(): LazarusError {
 function isBehind(run: LiveRun): boolean {
   return (
     run.isFollower &&
-    !run.settled &&
+    !run.recordedOnly &&
     run.limit === undefined &&
     run.get(run.step + 1, "response") === undefined
   );
@@ -250,16 +250,16 @@ async function* followedParts(run: LiveRun, step: number): AsyncGenerator<Stream
   let position = 0;
   let epoch: number | undefined;
   for (;;) {
-    const news = await run.awaited(async () => {
+    const next = await run.awaited(async () => {
       const response = run.get(step, "response");
       if (response !== undefined) return { response };
       const live = await readLiveParts(run, step, position);
       // Parts of another owner may differ: the recorded response decides.
       return live !== undefined && live.epoch === (epoch ?? live.epoch) ? { live } : undefined;
     });
-    if (news === undefined) return;
-    if ("live" in news) {
-      const { live } = news;
+    if (next === undefined) return;
+    if ("live" in next) {
+      const { live } = next;
       epoch = live.epoch;
       position += live.batches.length;
       for (const part of live.batches.flat()) {
@@ -268,7 +268,7 @@ async function* followedParts(run: LiveRun, step: number): AsyncGenerator<Stream
       }
       continue;
     }
-    const recorded = news.response.value as RecordedResponse;
+    const recorded = next.response.value as RecordedResponse;
     const rest = remainder(partsOf(recorded), shown);
     if (rest === undefined) throw restarted(run, step);
     for (const part of rest) {

@@ -241,7 +241,7 @@ export async function continueKnown(
     });
   }
   if (head.status === "waiting" && !isDue(log, head.wakeMs)) {
-    const session = await readSession(log, loaded, { ...kind, settled: true });
+    const session = await readSession(log, loaded, { ...kind, recordedOnly: true });
     const approvals = [...session.run.waits.values()].filter(
       (wait) => wait.kind === "approval" && wait.state === "open",
     );

@@ -324,7 +324,7 @@ export class RunSuspended extends LazarusError {
 /** Suspends calls: once no call is in progress any more, the run stops and waits. */
 export function createSuspender(run: LiveRun): {
   suspend(scope: Scope): void;
-  settled(): void;
+  stopIfIdle(): void;
 } {
   const waits: WaitRow[] = [];
   return {
@@ -341,7 +341,7 @@ export function createSuspender(run: LiveRun): {
       const kept = retried ? { retried } : {};
       run.keep({ ...entry, state: "prepared", value: { ...(entry.value as object), ...kept } }, "full");
     },
-    settled() {
+    stopIfIdle() {
       if (waits.length === 0 || run.inFlight.size > 0) return;
       const due = waits.flatMap(({ dueMs }) => (dueMs === null ? [] : [dueMs]));
       run.halt(new RunSuspended(run.id, due.length === 0 ? null : Math.min(...due)));

@@ -69,7 +69,7 @@ export interface SessionOptions {
   readonly throttleMs?: number | undefined;
   readonly onWriteFailed?: ((error: unknown) => void) | undefined;
   /** For `readSession`: see `LiveRunOptions`. */
-  readonly settled?: boolean;
+  readonly recordedOnly?: boolean;
 }
 
 const active = new WeakMap<object, Map<string, LiveRun>>();

@@ -272,7 +272,7 @@ function track<T>({ run, suspender }: Context, work: () => Promise<T>): Promise<
   run.inFlight.add(call);
   const end = () => {
     run.inFlight.delete(call);
-    suspender.settled();
+    suspender.stopIfIdle();
   };
   call.then(end, end);
   return call;
