@@ -27,7 +27,7 @@ import {
   type Query,
   sendWrites,
 } from "./postgres-batches.ts";
-import { createNews, type RunVersion } from "./postgres-news.ts";
+import { createChangeNotifier, type RunVersion } from "./postgres-notifier.ts";
 import { moveOldRows } from "./postgres-old-rows.ts";
 import { claimQueued, type Run, takeRate } from "./postgres-queue.ts";
 import { entryArrays, toHead } from "./postgres-rows.ts";
@@ -46,7 +46,7 @@ export async function openPostgresJournal(
   const query: Query = (name, ...values) => pool.query(`journal.${name}`, PG_JOURNAL_SQL[name], values);
   const transaction = <T>(work: (run: Run) => Promise<T>): Promise<T> =>
     pool.inTransaction((client) => work(runOn(client, pool.schema)));
-  const news = createNews(
+  const notifier = createChangeNotifier(
     machine.clock,
     pool,
     async (ids) => (await query<RunVersion>("readVersions", ids)).rows,
@@ -63,7 +63,7 @@ export async function openPostgresJournal(
         : transaction((run) => insertWithWaits(run, head, entries, waits)),
     write: async (each) => {
       const verdict = await (isLarge(each) ? transaction((run) => writeLarge(run, each)) : write(each));
-      news.changed(each.runId);
+      notifier.changed(each.runId);
       return verdict;
     },
     readHead: async (runId) => toHead((await query<KeyedHead>("readHead", runId)).rows[0]),
@@ -90,13 +90,13 @@ export async function openPostgresJournal(
     releaseLease: async (runId, epoch) => (await count("releaseLease", runId, epoch)) === 1,
     readWaits: async (runId) => (await query<WaitRow>("readWaits", runId)).rows,
     answer: (runId, waitId, answer, nowMs) =>
-      transaction((run) => answerWait(run, news.channel, { runId, waitId, answer, nowMs })),
-    send: (runId, message) => transaction((run) => send(run, news.channel, runId, message)),
+      transaction((run) => answerWait(run, notifier.channel, { runId, waitId, answer, nowMs })),
+    send: (runId, message) => transaction((run) => send(run, notifier.channel, runId, message)),
     readInbox: async (runId) => (await query<InboxRow>("readInbox", runId)).rows,
-    requestCancel: (runId, nowMs) => transaction((run) => requestCancel(run, news.channel, runId, nowMs)),
+    requestCancel: (runId, nowMs) => transaction((run) => requestCancel(run, notifier.channel, runId, nowMs)),
     async putParts(runId, epoch, step, from, parts) {
       const isOwner = (await count("putParts", runId, epoch, step, from, parts, "off")) === 1;
-      news.changed(runId);
+      notifier.changed(runId);
       return isOwner;
     },
     async readParts(runId, step, from) {
@@ -105,9 +105,9 @@ export async function openPostgresJournal(
     },
     changed: async (runId, afterSeq, signal) => {
       const head = (await query<KeyedHead>("readHead", runId)).rows[0];
-      if (head !== undefined && head.seq <= afterSeq) await news.onChange(runId, afterSeq, signal);
+      if (head !== undefined && head.seq <= afterSeq) await notifier.onChange(runId, afterSeq, signal);
     },
-    signalled: (runId, signal) => news.onSignal(runId, signal),
+    signalled: (runId, signal) => notifier.onSignal(runId, signal),
     settle: ({ runId, seenEpoch, entry, nowMs }) =>
       transaction(async (run) => {
         const head = await lockHead(run, runId);
@@ -121,7 +121,7 @@ export async function openPostgresJournal(
     prune: (decide) => transaction((run) => prune(run, decide)),
     sizeBytes: async () => (await query<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
     async [Symbol.asyncDispose]() {
-      await news[Symbol.asyncDispose]();
+      await notifier[Symbol.asyncDispose]();
       await pool[Symbol.asyncDispose]();
     },
   };

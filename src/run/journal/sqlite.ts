@@ -25,7 +25,7 @@ import type {
   WaitRow,
 } from "./journal.ts";
 import { allOf, applyPrune, entriesOf } from "./sqlite-lineage.ts";
-import { createNews } from "./sqlite-news.ts";
+import { createChangeNotifier } from "./sqlite-notifier.ts";
 import { createOldRowsMove } from "./sqlite-old-rows.ts";
 import { claimQueued, readQueues, takeRate, writeQueue } from "./sqlite-queue.ts";
 import { findHead, prepareOnce, putEntries, type Statements, toHead, toWait } from "./sqlite-rows.ts";
@@ -48,15 +48,15 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
   };
   const read = <T>(work: () => T): Promise<T> => attempt(() => whenUnlocked(machine.clock, work));
   const version = database.prepare("PRAGMA data_version");
-  const news = createNews(machine.clock, () => (database.isOpen ? Number(version.get()?.data_version) : -1));
+  const notifier = createChangeNotifier(machine.clock, () => (database.isOpen ? Number(version.get()?.data_version) : -1));
   const write = async <T>(runId: string, work: () => T, sync: Sync = "full"): Promise<T> => {
     const result = await attempt(() => group.run(work, sync));
-    news.changed(runId);
+    notifier.changed(runId);
     return result;
   };
   const signal = async <T>(runId: string, work: () => T): Promise<T> => {
     const result = await write(runId, work);
-    news.signalled(runId);
+    notifier.signalled(runId);
     return result;
   };
   return {
@@ -72,7 +72,7 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     swapLease: (claim) => write(claim.runId, () => swapLease(sql, claim)),
     claimQueued: async (claim) => {
       const heads = await attempt(() => group.run(() => claimQueued(sql, claim)));
-      for (const { id } of heads) news.changed(id);
+      for (const { id } of heads) notifier.changed(id);
       return heads;
     },
     readQueues: () => read(() => readQueues(sql)),
@@ -102,17 +102,17 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     changed: async (runId, afterSeq, abort) => {
       const known = new AbortController();
       // Before the head is read: a write between the two must not be missed.
-      const changed = news.onChange(runId, AbortSignal.any([abort, known.signal]));
+      const changed = notifier.onChange(runId, AbortSignal.any([abort, known.signal]));
       const head = await read(() => findHead(sql, runId));
       if (head === undefined || head.seq > afterSeq) known.abort();
       await changed;
     },
-    signalled: (runId, abort) => news.onSignal(runId, abort),
+    signalled: (runId, abort) => notifier.onSignal(runId, abort),
     settle: (settlement) => write(settlement.runId, () => settle(sql, settlement)),
     prune: (decide) => attempt(() => group.run(() => applyPrune(sql, decide))),
     sizeBytes: async () => sizeOf(path) + sizeOf(`${path}-wal`),
     async [Symbol.asyncDispose]() {
-      news[Symbol.dispose]();
+      notifier[Symbol.dispose]();
       if (database.isOpen) database.close();
     },
   };

@@ -6,7 +6,7 @@ import type { PostgresPool } from "../../platform/postgres/pool.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 import { createWaiting } from "./waiting.ts";
 
-export interface News extends AsyncDisposable {
+export interface ChangeNotifier extends AsyncDisposable {
   /** For NOTIFY; the payload is the id of a run. */
   readonly channel: string;
   /** This process has changed the run. */
@@ -30,11 +30,11 @@ function channelOf(schema: string): string {
   return name.length <= 63 ? name : `s${sha256Hex(schema).slice(0, 32)}_run_signal`;
 }
 
-export function createNews(
+export function createChangeNotifier(
   clock: Clock,
   pool: PostgresPool,
   readVersions: (runIds: readonly string[]) => Promise<readonly RunVersion[]>,
-): News {
+): ChangeNotifier {
   const channel = channelOf(pool.schema);
   const changes = createWaiting();
   const signals = createWaiting();

@@ -3,7 +3,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import { createWaiting } from "./waiting.ts";
 
-export interface News extends Disposable {
+export interface ChangeNotifier extends Disposable {
   /** This process has changed the run. */
   changed(runId: string): void;
   /** This process has sent a message, answered a wait or asked to cancel. */
@@ -16,7 +16,7 @@ export interface News extends Disposable {
 const POLL_MS = 25;
 
 /** `readVersion` differs after another process has written. */
-export function createNews(clock: Clock, readVersion: () => number): News {
+export function createChangeNotifier(clock: Clock, readVersion: () => number): ChangeNotifier {
   const changes = createWaiting();
   const signals = createWaiting();
   const disposed = new AbortController();
