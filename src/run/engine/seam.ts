@@ -74,7 +74,7 @@ export function withSeams(settings: Settings, run: LiveRun, options: SeamOptions
         }),
     ...(toolApproval === undefined ? {} : { toolApproval: decidedOnce(toolApproval, run) }),
     ...(prepareStep === undefined ? {} : { prepareStep: preparedOnce(prepareStep, run, model) }),
-    ...(stopWhen === undefined ? {} : { stopWhen: stopInPresent(stopWhen, run) }),
+    ...(stopWhen === undefined ? {} : { stopWhen: stopAfterReplay(stopWhen, run) }),
     _internal: { ...settings._internal, generateId: () => run.nextId(), generateCallId: () => run.id },
   };
 }
@@ -92,8 +92,8 @@ function decidedOnce(toolApproval: unknown, run: LiveRun): unknown {
   return Object.fromEntries(rules);
 }
 
-/** A stop condition is not evaluated for steps that were taken; a follower waits for the owner. */
-function stopInPresent(stopWhen: unknown, run: LiveRun) {
+/** Stop conditions are not evaluated for replayed steps; a follower waits for the owner. */
+function stopAfterReplay(stopWhen: unknown, run: LiveRun) {
   const conditions = [stopWhen].flat() as ((o: unknown) => boolean | PromiseLike<boolean>)[];
   return async (options: unknown): Promise<boolean> => {
     await run.awaitNext();
