@@ -1,7 +1,7 @@
 // What a PostgreSQL journal writes often: new runs and the writes of their owners. Everything that waits is sent together,
 // each write fenced separately (INV-4): one statement with the new runs and one with the writes, at the same time over two
-// connections; one that fails does not affect the other. Runs that have begun go first: a process with more work than the
-// server can take finishes what it has begun, instead of keeping all of it in memory half done.
+// connections; one that fails does not affect the other. Writes of started runs go first: a process with more work than
+// the server can take finishes what it has started, instead of keeping all of it in memory half done.
 import type { Clock } from "../../platform/clock.ts";
 import { verdictOf } from "./head.ts";
 import type { EntryRow, HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";
@@ -18,27 +18,27 @@ export type Query = <Row extends object>(
 export type KeyedHead = HeadRow & { readonly key: number };
 
 /** A run to be added. */
-export interface Beginning {
+export interface NewRun {
   readonly head: HeadRow;
   readonly entries: readonly EntryRow[];
 }
 
 type Request = { readonly runId: string; readonly sinceMs: number } & (
-  | { readonly begin: Beginning }
+  | { readonly begin: NewRun }
   | { readonly write: JournalWrite }
 );
 
-/** More in flight does not help on one server; fewer leaves it idle while a reply is on its way. */
-const BATCHES_UNDER_WAY = 2;
+/** More do not help on one server; fewer leave it idle while a reply is in transit. */
+const MAX_BATCHES_IN_FLIGHT = 2;
 /** Everything that waited for a batch continues at the same time: larger batches stall the event loop longer than they save commits. */
 const BATCH_LIMIT = 64;
-/** A batch begins at least this many runs, however many writes wait, so that no new run waits forever. */
-const BEGINNINGS_PER_BATCH = 4;
+/** A batch starts at least this many new runs, however many writes wait, so that no run waits forever to start. */
+const MIN_NEW_RUNS_PER_BATCH = 4;
 
 /** Leases are not corrected for a shorter wait. */
 const LONG_WAIT_MS = 1000;
 
-/** The functions that begin and write runs. `begin` resolves to false when the id is taken. */
+/** The functions that insert and write runs. `begin` resolves to false when the id is taken. */
 export function createPostgresBatches(
   query: Query,
   clock: Pick<Clock, "monotonicMs">,
@@ -46,7 +46,7 @@ export function createPostgresBatches(
   begin(head: HeadRow, entries: readonly EntryRow[]): Promise<boolean>;
   write(write: JournalWrite): Promise<JournalVerdict>;
 } {
-  // A lease lasts from the moment at which it is sent: a run that waited long for its batch must not begin with an expired one.
+  // A lease lasts from the moment at which it is sent: a run that waited long for its batch must not start with an expired one.
   const afterWait = (each: Request): Request => {
     const waitedMs = Math.floor(clock.monotonicMs() - each.sinceMs);
     if (waitedMs < LONG_WAIT_MS) return each;
@@ -54,11 +54,11 @@ export function createPostgresBatches(
     return { ...each, begin: { ...each.begin, head: withLater(each.begin.head, waitedMs) } };
   };
   const request = createWriteBatches<Request, JournalVerdict | "taken">({
-    parallel: BATCHES_UNDER_WAY,
+    parallel: MAX_BATCHES_IN_FLIGHT,
     maxWrites: BATCH_LIMIT,
     keyOf: ({ runId }) => runId,
     isLow: (each) => "begin" in each,
-    minLow: BEGINNINGS_PER_BATCH,
+    minLow: MIN_NEW_RUNS_PER_BATCH,
     send: (requests) => send(query, requests.map(afterWait)),
     sendOne: async (request) => {
       const each = afterWait(request);
@@ -85,7 +85,7 @@ async function send(
   query: Query,
   requests: readonly Request[],
 ): Promise<(JournalVerdict | "taken" | undefined)[]> {
-  const [begun, written] = await Promise.allSettled([
+  const [inserts, updates] = await Promise.allSettled([
     insertRuns(
       query,
       requests.flatMap((each) => ("begin" in each ? [each.begin] : [])),
@@ -95,20 +95,20 @@ async function send(
       requests.flatMap((each) => ("write" in each ? [each.write] : [])),
     ),
   ]);
-  const [beginnings, writes] = [begun, written].map((half) =>
+  const [inserted, written] = [inserts, updates].map((half) =>
     half.status === "fulfilled" ? half.value.values() : undefined,
   );
-  return requests.map((each) => ("begin" in each ? beginnings : writes)?.next().value);
+  return requests.map((each) => ("begin" in each ? inserted : written)?.next().value);
 }
 
 /** Adds runs whose ids are distinct. */
-export async function insertRuns(query: Query, runs: readonly Beginning[]): Promise<("written" | "taken")[]> {
+export async function insertRuns(query: Query, runs: readonly NewRun[]): Promise<("written" | "taken")[]> {
   if (runs.length === 0) return [];
   const entries = runs.flatMap((run, i) => run.entries.map((entry) => [i, entry] as const));
   const heads = headArrays(runs.map(({ head }) => head));
   const { rows } = await query<{ id: string }>("insert", ...heads, ...entryArrays(entries));
   const added = new Set(rows.map(({ id }) => id));
-  const verdictOn = async ({ head: { id, owner, epoch } }: Beginning) => {
+  const verdictOn = async ({ head: { id, owner, epoch } }: NewRun) => {
     if (added.has(id)) return "written";
     // The server may have stopped between the commit and its reply.
     const known = (await query<KeyedHead>("readHead", id)).rows[0];

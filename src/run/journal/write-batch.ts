@@ -1,9 +1,9 @@
-// Collects writes that wait at the same time into batches. While batches are under way, further writes wait for the next
+// Collects writes that wait at the same time into batches. While batches are in flight, further writes wait for the next
 // one, so that a busy server gets fewer and larger statements. A batch has at most one write per run. Low-priority writes fill
 // the places that the others leave free, but get at least `minLow` of a full batch.
 
 export interface BatchOptions<Write, Result> {
-  /** Batches under way at the same time. */
+  /** Batches in flight at the same time. */
   readonly parallel: number;
   readonly maxWrites: number;
   keyOf(write: Write): string;
