@@ -16,7 +16,7 @@ import { listTreeNames } from "../scan/list-names.ts";
 import type { StatRow } from "../scan/stat-row.ts";
 import type { StatRows } from "../scan/stat-rows.ts";
 
-export interface SettleInput {
+export interface FindMovedInput {
   readonly root: TreeRoot;
   readonly survey: Survey;
   readonly stored: Stored;
@@ -28,22 +28,22 @@ export interface SettleInput {
 }
 
 /** What moved, as the flaws that the checkpoint has if it is published like this. */
-export function findMoved(input: SettleInput): Flaw[] {
+export function findMoved(input: FindMovedInput): Flaw[] {
   const { root, rows, survey } = input;
   // A first walk has read every directory: checking for changes first would take the stat of each twice.
   const isFirst = survey.rows.totals.directories === 0;
-  if (!isFirst && !hasSigns(input)) return [];
+  if (!isFirst && !mayHaveMoves(input)) return [];
   using tree = new OpenTree(root);
-  const seen: Seen = { tree, strangers: [], gone: new Map() };
+  const seen: Seen = { tree, unmatched: [], gone: new Map() };
   for (const path of rows.directories()) {
     const stat = statOf(root, path);
     if (stat?.isDirectory() && stat.ctimeMs >= survey.namesSinceMs) compareNames(input, path, seen);
   }
-  return judge(input, seen);
+  return toFlaws(input, seen);
 }
 
 /** An old path that the checkpoint does not hold, or of which it holds another file. */
-interface Stranger {
+interface UnmatchedPath {
   readonly path: string;
   /** See `inodeKey`. */
   readonly inode: number;
@@ -52,13 +52,13 @@ interface Stranger {
 
 interface Seen {
   readonly tree: OpenTree;
-  readonly strangers: Stranger[];
+  readonly unmatched: UnmatchedPath[];
   /** Names of the checkpoint that are gone, by inode. */
   readonly gone: Map<number, string>;
 }
 
 /** A directory that the walk read, or that lost a name, has changed since the walk began, or is gone itself. */
-function hasSigns({ root, survey, stored }: SettleInput): boolean {
+function mayHaveMoves({ root, survey, stored }: FindMovedInput): boolean {
   const directories = new Set(survey.walk.read.keys());
   for (const path of survey.removed) directories.add(parentPath(path));
   for (const { path } of stored.missed) directories.add(parentPath(path));
@@ -71,9 +71,9 @@ function hasSigns({ root, survey, stored }: SettleInput): boolean {
 
 /** Compares the names in a directory with those in the checkpoint. */
 function compareNames(
-  { root, rows, isExcluded, captureMs, survey }: SettleInput,
+  { root, rows, isExcluded, captureMs, survey }: FindMovedInput,
   path: string,
-  { tree, strangers, gone }: Seen,
+  { tree, unmatched, gone }: Seen,
 ): void {
   const known = new Map<string, StatRow>(rows.children(path).map((row) => [row.name, row]));
   for (const name of namesIn(root, tree, path)) {
@@ -86,7 +86,7 @@ function compareNames(
     if (stat === undefined || !isCapturable(stat) || row?.ino === stat.ino) continue;
     // Without a creation time every path counts as old.
     if (stat.birthtimeMs < captureMs + TICK_MS)
-      strangers.push({ path: child, inode: inodeKey(root, path, stat.ino), isDirectory: stat.isDirectory() });
+      unmatched.push({ path: child, inode: inodeKey(root, path, stat.ino), isDirectory: stat.isDirectory() });
   }
   for (const [name, row] of known)
     if (row.nlink === 1 || row.type === "directory")
@@ -99,19 +99,19 @@ function inodeKey(root: TreeRoot, directory: string, inode: number): number {
 }
 
 /** How many rows have this `inodeKey`. */
-function countHeld({ root, rows }: SettleInput, key: number): number {
+function countHeld({ root, rows }: FindMovedInput, key: number): number {
   const inode = Math.abs(key);
   return rows.namesOf(inode).filter((path) => inodeKey(root, parentPath(path), inode) === key).length;
 }
 
-function judge(input: SettleInput, { strangers, gone }: Seen): Flaw[] {
-  if (strangers.length + gone.size === 0) return [];
+function toFlaws(input: FindMovedInput, { unmatched, gone }: Seen): Flaw[] {
+  if (unmatched.length + gone.size === 0) return [];
   const { stored, survey } = input;
   // The inode of a moved directory is known, but what was read below its old name may not be all of it.
   const isIncomplete = stored.missed.length + survey.removed.length > 0;
   const named = new Set([...survey.flaws, ...stored.flaws].map(({ path }) => path));
   const flaws: Flaw[] = [];
-  for (const { path, inode, isDirectory } of strangers) {
+  for (const { path, inode, isDirectory } of unmatched) {
     const isHeld = countHeld(input, inode) > 0 && !(isDirectory && isIncomplete);
     if (!isHeld && !named.has(path)) flaws.push({ path, kind: "skipped", reason: MOVED });
   }
