@@ -18,7 +18,7 @@ export interface Candidates {
 /** A directory to read or descend into. */
 export type Directory = Pick<Found, "path" | "row" | "unchanged">;
 
-export interface Ground {
+export interface LookContext {
   readonly rows: StatRows;
   readonly result: Inspector;
   readonly isExcluded: Matcher;
@@ -31,13 +31,13 @@ export interface Ground {
 /** Page sizes of SQLite are multiples of this, and so is the size of every database. */
 const SQLITE_BLOCK = 512;
 
-export function lookAt(candidates: Candidates, ground: Ground): void {
+export function lookAt(candidates: Candidates, context: LookContext): void {
   /** Every path at or below these was inspected. */
   const walked = new Set<string>();
   const looked = new Set<string>();
   const pending: string[] = [];
   const request = (path: string) => {
-    const top = topmostUnknown(ground.rows, path);
+    const top = topmostUnknown(context.rows, path);
     if (looked.has(top)) return;
     looked.add(top);
     pending.push(top);
@@ -46,7 +46,7 @@ export function lookAt(candidates: Candidates, ground: Ground): void {
     walked.has(".") || walked.has(path) || someParent(path, (parent) => walked.has(parent));
   const lookAtPending = (trees: ReadonlySet<string>) => {
     for (let path = pending.pop(); path !== undefined; path = pending.pop())
-      if (!isWalked(path)) lookAtOne(path, trees.has(path), ground, { request, walked });
+      if (!isWalked(path)) lookAtOne(path, trees.has(path), context, { request, walked });
   };
   // Trees first: what is below them need not be inspected on its own.
   for (const path of candidates.trees) request(path);
@@ -56,14 +56,14 @@ export function lookAt(candidates: Candidates, ground: Ground): void {
   // What was found and missed below a directory that was moved, replaced or removed.
   do {
     lookAtPending(NONE);
-    for (const name of namesOfShared(ground)) if (!isWalked(name)) request(name);
+    for (const name of namesOfShared(context)) if (!isWalked(name)) request(name);
   } while (pending.length > 0);
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 /** All names of the files with several names that were found or are gone. */
-function namesOfShared({ rows, result }: Ground): Set<string> {
+function namesOfShared({ rows, result }: LookContext): Set<string> {
   const names = [
     ...[...result.found.values()].flatMap((seen) => otherNames(rows, rows.stat(seen.path), seen)),
     ...[...result.gone.keys()].flatMap((path) => otherNames(rows, rows.stat(path), undefined)),
@@ -84,8 +84,8 @@ interface Progress {
   readonly walked: Set<string>;
 }
 
-function lookAtOne(path: string, isTree: boolean, ground: Ground, { request, walked }: Progress): void {
-  const { rows, result, isExcluded } = ground;
+function lookAtOne(path: string, isTree: boolean, context: LookContext, { request, walked }: Progress): void {
+  const { rows, result, isExcluded } = context;
   if (path !== "." && isExcluded(path, baseName(path))) return;
   const row = rows.stat(path);
   const wasGone = result.gone.has(path);
@@ -98,8 +98,8 @@ function lookAtOne(path: string, isTree: boolean, ground: Ground, { request, wal
   if (seen?.type !== "directory") return;
   if (isTree || wasGone || seen.row === undefined || seen.isOther) {
     walked.add(path);
-    ground.descend(seen);
-  } else if (!seen.unchanged || seen.row!.isPartial) ground.readNew(seen);
+    context.descend(seen);
+  } else if (!seen.unchanged || seen.row!.isPartial) context.readNew(seen);
 }
 
 /** The other names of a file: their stat changes with it, and they are stored together. */
