@@ -158,7 +158,7 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
       if (known !== undefined) supervisor.ending.set(mission, known);
       watchList.remove(mission);
     }
-    urgeKeepers(supervisor, now.monotonicMs);
+    finishKeepers(supervisor, now.monotonicMs);
     const checksTimers = now.monotonicMs - lastRunMs["live-points"] >= LIVE_MS;
     const agents = checksTimers ? listTimers(supervisor, now.monotonicMs) : [];
     const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, attendAtMs, agents }, now);
@@ -170,8 +170,8 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
   };
 }
 
-/** Keepers whose agent has exited: usually gone by the next tick. */
-function urgeKeepers({ context, watchList, settings }: Supervisor, monotonicMs: number): void {
+/** Finishes the keepers of agents that have exited; they are usually gone by the next tick. */
+function finishKeepers({ context, watchList, settings }: Supervisor, monotonicMs: number): void {
   for (const { mission, life, exitedMs } of watchList.all()) {
     if (exitedMs === undefined) continue;
     const leftoverGraceMs = settings.get(mission, monotonicMs)?.leftoverGraceMs ?? 0;
