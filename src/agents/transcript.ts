@@ -197,7 +197,7 @@ export function entriesOf(steps: readonly Step[]): TranscriptEntry[] {
 
 const SUMMARY_LIMIT = 200;
 /** Arguments that describe a call best, in order of preference. */
-const TELLING = [
+const DESCRIPTIVE_ARGUMENTS = [
   "command",
   "cmd",
   "file_path",
@@ -214,10 +214,10 @@ const TELLING = [
 export function toolCall(id: string | null, tool: string, input: unknown): ToolCall {
   const fields = isJsonObject(input) ? input : {};
   const command = shellCommand(fields);
-  const telling = TELLING.map((name) => fields[name]).find(
+  const description = DESCRIPTIVE_ARGUMENTS.map((name) => fields[name]).find(
     (value) => typeof value === "string" && value !== "",
   );
-  const summary = command ?? (typeof telling === "string" ? telling : JSON.stringify(input ?? {}));
+  const summary = command ?? (typeof description === "string" ? description : JSON.stringify(input ?? {}));
   return { id, tool, summary: oneLine(summary), command };
 }
 
