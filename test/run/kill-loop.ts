@@ -54,7 +54,8 @@ async function startWorld(): Promise<World> {
   };
 }
 
-export interface Cell {
+/** A crash point, a store and a class: one entry of the kill matrix. */
+export interface MatrixCase {
   readonly point: string;
   readonly store: "sqlite" | "postgres";
   readonly class: Class;
@@ -64,7 +65,7 @@ export interface Cell {
   readonly durable?: "generate" | "stream" | undefined;
 }
 
-export interface CellResult extends Cell {
+export interface CaseResult extends MatrixCase {
   /** How often the process was killed; 0 when this class never passes the point. */
   readonly kills: number;
   /** Whether a human had to resolve an effect. */
@@ -82,33 +83,36 @@ interface Ended {
 }
 
 /** Kills at the point, then brings the run to its end. `place` is a directory, or a postgres:// connection. */
-export async function killAt(cell: Cell, postgres: string | undefined): Promise<CellResult> {
+export async function killAt(matrixCase: MatrixCase, postgres: string | undefined): Promise<CaseResult> {
   using world = await startWorld();
   const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
-  let schema = `k_${cell.durable ?? ""}_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
+  let schema = `k_${matrixCase.durable ?? ""}_${matrixCase.point}_${matrixCase.class}`.replaceAll(
+    /[^a-z0-9]/g,
+    "_",
+  );
   // In a cell: effects that a restored store lacks are still in the effect history.
   const root = join(directory, "missions", "m");
   for (const name of ["meta", "state"]) mkdirSync(join(root, name), { recursive: true });
   writeFileSync(join(root, "meta", "mission.json"), "{}");
-  let place = cell.store === "sqlite" ? join(root, "state", "runs.db") : postgres!;
-  const program = cell.durable === undefined ? "crash-agent.ts" : join("durable", "kill-agent.ts");
+  let place = matrixCase.store === "sqlite" ? join(root, "state", "runs.db") : postgres!;
+  const program = matrixCase.durable === undefined ? "crash-agent.ts" : join("durable", "kill-agent.ts");
   const start = (crashAt?: string) =>
-    startAgent(program, [place, schema, cell.class, world.url, cell.durable ?? ""], crashAt);
+    startAgent(program, [place, schema, matrixCase.class, world.url, matrixCase.durable ?? ""], crashAt);
   try {
     let kills = 0;
-    let last = await start(cell.point);
+    let last = await start(matrixCase.point);
     if (!last.killed) {
-      // Not reached: start over, interrupt, and arm it in the resume.
-      if (cell.store === "sqlite") place = join(root, "state", "again.db");
+      // Not reached: start over, interrupt the run, and arm the point in the resume.
+      if (matrixCase.store === "sqlite") place = join(root, "state", "again.db");
       else schema += "_2";
       rmSync(join(directory, "missions", ".lazarus-effects"), { recursive: true, force: true });
       world.effects.clear();
       kills += (await start(INTERRUPTION)).killed ? 1 : 0;
-      last = await start(cell.point);
-      if (!last.killed && cell.point !== DECISION) kills = 0;
+      last = await start(matrixCase.point);
+      if (!last.killed && matrixCase.point !== DECISION) kills = 0;
     }
     kills += last.killed ? 1 : 0;
-    if (cell.rollBack) {
+    if (matrixCase.rollBack) {
       rmSync(join(root, "state"), { recursive: true });
       mkdirSync(join(root, "state"));
       last = { killed: true, output: {} };
@@ -121,17 +125,17 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       if (unknown.length === 0) continue;
       parked = true;
       before ??= [...world.effects.values()];
-      if (cell.point === DECISION) {
+      if (matrixCase.point === DECISION) {
         const decide = [place, schema, "resolve", outcomeOf(unknown[0]!, world), unknown[0]!];
         const { killed } = await startAgent("resolve-program.ts", decide, DECISION);
         kills += killed ? 1 : 0;
       }
-      await resolveAsHuman(cell.store, [place, schema], unknown, world);
+      await resolveAsHuman(matrixCase.store, [place, schema], unknown, world);
     }
     const after = [...world.effects.values()];
     return {
-      ...cell,
-      kills: cell.point === DECISION && !parked ? 0 : kills,
+      ...matrixCase,
+      kills: matrixCase.point === DECISION && !parked ? 0 : kills,
       parked,
       before: before ?? after,
       after,
@@ -146,10 +150,16 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
  * Kills at the first pass of the point, in the case of a nested tool at each: its step and its child run pass the same points
  * as the run does.
  */
-export async function killAtPasses(cell: Cell, postgres: string | undefined): Promise<CellResult[]> {
-  const results = [await killAt(cell, postgres)];
-  while (cell.class === "nested" && results.at(-1)!.kills > 0) {
-    const result = await killAt({ ...cell, point: `${cell.point}#${results.length + 1}` }, postgres);
+export async function killAtPasses(
+  matrixCase: MatrixCase,
+  postgres: string | undefined,
+): Promise<CaseResult[]> {
+  const results = [await killAt(matrixCase, postgres)];
+  while (matrixCase.class === "nested" && results.at(-1)!.kills > 0) {
+    const result = await killAt(
+      { ...matrixCase, point: `${matrixCase.point}#${results.length + 1}` },
+      postgres,
+    );
     if (result.kills === 0 && result.status === "completed") break;
     results.push(result);
   }
@@ -157,7 +167,7 @@ export async function killAtPasses(cell: Cell, postgres: string | undefined): Pr
 }
 
 /** Checks how often effects of a class may happen; returns the violation, if any. */
-export function brokenPromise(result: CellResult): string | undefined {
+export function findViolation(result: CaseResult): string | undefined {
   const { status, before, after, kills } = result;
   if (status !== "completed") return `the run ended with status ${status}`;
   if (kills === 0) return undefined;
@@ -200,7 +210,7 @@ async function startAgent(name: string, args: string[], crashAt: string | undefi
   );
 }
 
-function openStore(store: Cell["store"], place: string, schema: string) {
+function openStore(store: MatrixCase["store"], place: string, schema: string) {
   return store === "sqlite"
     ? openSqliteRunStore(place)
     : openPostgresRunStore(place, { schema, maxConnections: 1 });
@@ -208,7 +218,7 @@ function openStore(store: Cell["store"], place: string, schema: string) {
 
 /** What a human does with `lazarus runs resolve`: checks whether the effect happened, then reports it. */
 async function resolveAsHuman(
-  kind: Cell["store"],
+  kind: MatrixCase["store"],
   [place, schema]: readonly [string, string],
   effects: readonly string[],
   world: World,

@@ -48,7 +48,9 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
   };
   const read = <T>(work: () => T): Promise<T> => attempt(() => whenUnlocked(machine.clock, work));
   const version = database.prepare("PRAGMA data_version");
-  const notifier = createChangeNotifier(machine.clock, () => (database.isOpen ? Number(version.get()?.data_version) : -1));
+  const notifier = createChangeNotifier(machine.clock, () =>
+    database.isOpen ? Number(version.get()?.data_version) : -1,
+  );
   const write = async <T>(runId: string, work: () => T, sync: Sync = "full"): Promise<T> => {
     const result = await attempt(() => group.run(work, sync));
     notifier.changed(runId);
