@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AGENTS } from "./agents.ts";
 import { VERSIONS } from "./install.ts";
-import { CONTINUED, KILLS, RESTART, RESTORE, readResults } from "./results.ts";
+import { CONTINUED, KILLS, RESTART, RESTORE, readResults, TMUX } from "./results.ts";
 
 const DOCUMENT = join(import.meta.dirname, "..", "..", "..", "docs", "agents.md");
 const ROWS = [
@@ -42,11 +42,13 @@ const table = [
 const restart = (name: string) => results.get(name)![RESTART] ?? kept("the same command again", title(name));
 const continued = (name: string) =>
   results.get(name)![CONTINUED] ?? kept("the CLI's own resume", title(name)) ?? "none";
+const resurrected = (name: string) =>
+  results.get(name)![TMUX] ?? kept("tmux-resurrect", title(name)) ?? "not run";
 const compared = names.filter((name) => restart(name) !== undefined);
 const comparison = [
-  line(["", "the same command again", "the CLI's own resume"]),
-  line(["---", "---", "---"]),
-  ...compared.map((name) => line([title(name), restart(name)!, continued(name)])),
+  line(["", "the same command again", "the CLI's own resume", "tmux-resurrect"]),
+  line(["---", "---", "---", "---"]),
+  ...compared.map((name) => line([title(name), restart(name)!, continued(name), resurrected(name)])),
 ].join("\n");
 
 for (const [name, rows] of [

@@ -8,6 +8,7 @@ import { CACHE, VERSIONS } from "./install.ts";
 export const KILLS = "killed at random moments";
 export const RESTART = "without Lazarus: the same command again";
 export const CONTINUED = "without Lazarus: the CLI's own way to go on";
+export const TMUX = "without Lazarus: tmux-resurrect";
 export const RESTORE = "restored to step 2 and revived, undone";
 
 export type Results = Readonly<Record<string, string>>;
