@@ -124,7 +124,7 @@ describe("a path moved during the capture", () => {
     // A directory that changed a tick ago is read again, regardless of its stat.
     await vi.waitUntil(() => Date.now() > fs.statSync(at("a/sub")).ctimeMs + 2 * TICK_MS);
     await lab.checkpoint();
-    const { ref, flaws } = await beforeStat(at("a/sub/inside"), lab.checkpoint, () =>
+    const { ref, flaws } = await beforeStat("worktree/a/sub/inside", lab.checkpoint, () =>
       fs.renameSync(at("a/sub"), at("b/sub")),
     );
     expect(flaws).toEqual([]);

@@ -161,7 +161,7 @@ describe("files or conversation alone", () => {
     await undoRestore(world.context);
     expect(steps()).toBe(3);
     await expect(restoreCell(world.context, { part: "files", paths: ["worktree"] })).rejects.toThrow(
-      "cannot be combined",
+      "a restore of the files only cannot be limited to single paths",
     );
   });
 
