@@ -25,15 +25,15 @@ const LONG = 1000;
 const ROUNDS = 3;
 
 export const bench: Bench = {
-  about: `A durable step is what the record adds to a step of an agent of the AI SDK: the time of a conversation of ${STEPS} steps, each with 2 KB of
-incompressible text and the call of a tool, minus that of the same agent without a store. It is compared with a whole step of a graph
-that says as much, saved by LangGraph's SQLite saver. That saver survives a kill but not a power cut, because it commits without syncing
-the disk; so do the response of a model and the result of a read in our store, while the start and the end of an effect are synced.
+  about: `A durable step is what the record adds to a step of an AI SDK agent: the time of a conversation of ${STEPS} steps, each with 2 KB of
+incompressible text and a tool call, minus that of the same agent without a store. It is compared with a whole step of a graph with
+messages of the same size, saved by LangGraph's SQLite saver. That saver survives a kill but not a power cut, because it commits without
+syncing the disk; the same is true of model responses and results of reads in our store, while the start and the end of an effect are synced.
 Our saver is compared with theirs on the same graph, minus the time of the graph without a saver; ours syncs unless it is opened with
 \`survives: "kill"\`.
-Runs on PostgreSQL are compared with the same agent in a DBOS workflow, where its calls of the model and of the tool are steps: all
-runs at the same time, on both sides in a process of its own with a new database. Both record each response before the tool runs and
-each result before the model sees it, synced; ours also records that a call starts. Memory and stalls are those of that process.
+Runs on PostgreSQL are compared with the same agent in a DBOS workflow, where its model and tool calls are steps: all
+runs at the same time, each side in its own process with a new database. Both record each response before the tool runs and
+each result before the model sees it, synced; ours also records the start of a call. Memory and stalls are those of that process.
 Vercel's Workflow runs without its cloud on its local world: files that are not synced, and a queue that calls its bundles over HTTP. The same
 steps as a workflow, without the SDK's loop, are compared with our agent on SQLite. A write
 on PostgreSQL is also compared with one prepared statement that inserts the same bytes into two small tables and is fenced in the same
