@@ -10,11 +10,11 @@ it("describes an error with the next command", () => {
   expect(describeError(new Error("odd"))).toBe("odd");
 });
 
-it("says that the pit has to be restarted after an upgrade in place, which removed what it has not loaded yet", async () => {
+it("tells the user to restart the pit when an upgrade removed code that it has not loaded yet", async () => {
   const missing = await import(new URL("./no-such-chunk.js", import.meta.url).href).catch(
     (error: unknown) => error,
   );
   expect(describeError(missing)).toMatch(
-    /upgraded or removed .*; try: lazarus pit has to be restarted, agents keep running: restart its service/,
+    /upgraded or removed .*; try: restart the pit's service .*; agents keep running/,
   );
 });

@@ -118,14 +118,14 @@ export function commandsForMissingCell(mission: string, hasCheckpoint: boolean):
 }
 
 const RESTART =
-  "lazarus pit has to be restarted, agents keep running: restart its service (systemd: systemctl --user restart 'lazarus-pit*'), or end its process and run: lazarus pit";
+  "restart the pit's service (systemd: systemctl --user restart 'lazarus-pit*'), or end the pit and run: lazarus pit; agents keep running";
 
 /** An error and its hint in one line. */
 export function describeError(error: unknown): string {
   if (error instanceof LazarusError && error.hint !== undefined)
     return `${error.message}; try: ${error.hint}`;
   if (systemErrorCode(error) === "ERR_MODULE_NOT_FOUND")
-    return `a part of Lazarus that is loaded when it is needed is no longer on disk: Lazarus was upgraded or removed while this process was running; try: ${RESTART}`;
+    return `a part of Lazarus that is loaded on demand is no longer on disk: Lazarus was upgraded or removed while this process was running; try: ${RESTART}`;
   return messageOf(error);
 }
 

@@ -1,4 +1,4 @@
-// `lazarus hook` as a process: it records, wakes the pit, beats, and never disturbs the agent.
+// `lazarus hook` as a process: it records events, wakes the pit, writes heartbeats, and never disturbs the agent.
 import { existsSync, readFileSync, utimesSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createWorld, type World } from "./hermetic.ts";
@@ -17,7 +17,7 @@ const lines = () => {
 };
 const SILENT = { exit: 0, stdout: "", stderr: "" };
 
-it("records an event from stdin, wakes the pit and beats when due", () => {
+it("records an event from stdin, wakes the pit and writes a heartbeat when due", () => {
   const heartbeat = world.path("home/missions/m1/state/heartbeat.json");
   utimesSync(heartbeat, 1, 1);
   expect(world.shell(`echo '{"kind":"turn-end"}' | ${LIFE} lazarus hook mybot`)).toEqual(SILENT);

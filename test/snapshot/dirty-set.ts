@@ -23,7 +23,7 @@ export function momentOf({ context }: Lab): Moment {
       for (const name of fs.readdirSync(file, { encoding: "buffer" }))
         visit(joinPath(path, decodePath(name)));
     } catch {
-      // Closed to this user.
+      // This user cannot read it.
     }
   };
   visit(".");

@@ -193,7 +193,7 @@ function findSessions(place: Place, sinceMs: number, reader: SessionReader): str
   return project === null ? [] : sessionsInDirectory(place, project, sinceMs, reader, uuidOfTranscript);
 }
 
-/** Tools that change nothing are not worth a process before and after each call. */
+/** No hooks for tools that change nothing: they would start a process before and after each call. */
 const CHANGING_TOOLS = "^(?!(?:Read|Grep|Glob|LS|ToolSearch|TodoWrite|TaskList|TaskGet)$).*";
 const DIALECT: HookDialect = {
   timeout: 10,

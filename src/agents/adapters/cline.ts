@@ -1,4 +1,4 @@
-// Cline. It makes its own session id; a session is a directory with its messages as one JSON document. It resumes only with a
+// Cline. It chooses its own session id; a session is a directory with its messages as one JSON document. It resumes only with a
 // terminal (`-i`), where it ignores a prompt: without one it exits 1, so a headless command starts over. Its hub is a
 // separate process.
 // Hooks are executables in ~/.cline/hooks, which `lazarus install cline` creates.
@@ -172,7 +172,7 @@ const PATTERNS: FailurePatterns = {
     `^error: .*${NETWORK}`,
   ],
   auth: ["^error: (?:unauthorized|invalid api key|incorrect api key)"],
-  // After it has made the conversation shorter once.
+  // Only after it has compacted the conversation once.
   permanent: ["^error: .*(?:maximum context length|context window|too long)"],
 };
 

@@ -88,7 +88,7 @@ export const RUNS_DATABASE: DatabaseSpec = {
   foreign: "RUN_STORE_FOREIGN",
   damaged: "RUN_STORE_DAMAGED",
   locked: "RUN_STORE_UNREACHABLE",
-  // 2 KB messages: 1.16 × their size on 16 KB pages, 1.98 × on 4 KB ones, at 0.19 against 0.16 ms a durable save.
+  // Messages of 2 KB take 1.16 × their size with pages of 16 KB and 1.98 × with 4 KB; a durable save takes 0.19 or 0.16 ms.
   pageBytes: 16_384,
   walBytes: 1024 * 1024,
 };
