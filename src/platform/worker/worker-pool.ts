@@ -6,7 +6,7 @@ import { LazarusError } from "../errors.ts";
 import { startWorker } from "../worker-module.ts";
 import { fromSentError, type SentError, toSentError } from "./sent-error.ts";
 
-export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "trackUnmanagedFds"> {
+export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData"> {
   /** File name of the worker's module, without extension. */
   readonly module: string;
   /** The caller's import.meta.url. */
@@ -74,7 +74,8 @@ function startWorkers(options: WorkerPoolOptions): Worker[] {
   return Array.from({ length: workers }, () => {
     const worker = startWorker(module, from, {
       workerData: rest.workerData,
-      trackUnmanagedFds: rest.trackUnmanagedFds ?? true,
+      // A worker closes what it opens. Tracking costs time for each file, and warns of every descriptor that a native call opened.
+      trackUnmanagedFds: false,
       resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
     });
     // Between runs nothing else listens, and an unhandled error event would end the process.

@@ -33,8 +33,6 @@ export function createCapturePool(): CapturePool {
     depth: DEPTH,
     youngGenerationMb: YOUNG_MB,
     sharedBytes: SHARED_BYTES,
-    // A worker closes what it opens; tracking costs time for each of 100,000 files.
-    trackUnmanagedFds: false,
   });
   const needsWorkers = (totalBytes: number) => totalBytes >= INLINE_BYTES;
   return {
