@@ -52,6 +52,14 @@ export function openDatabase(machine: Machine, path: string, spec: DatabaseSpec)
   }
 }
 
+/** Opens an empty database that ends with the process. */
+export function openDatabaseInMemory(spec: DatabaseSpec): DatabaseSync {
+  const database = new DatabaseSync(":memory:");
+  database.exec("PRAGMA foreign_keys = ON");
+  migrate(database, ":memory:", spec);
+  return database;
+}
+
 function limitWal(database: DatabaseSync, walBytes: number): void {
   const { page_size: pageBytes } = database.prepare("PRAGMA page_size").get() as { page_size: number };
   database.exec(

@@ -20,7 +20,7 @@ import {
   UnknownOutcomeError,
   type Watchdog,
 } from "../../src/run/index.ts";
-import { createMemoryJournal } from "../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../src/run/journal/sqlite.ts";
 import { claimRun } from "../../src/run/log/run-log.ts";
 import { createRunStore } from "../../src/run/store/store.ts";
 import { createSimulatedClock } from "../../src/testing/simulated-clock.ts";

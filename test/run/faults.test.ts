@@ -18,7 +18,7 @@ import {
   resumeRun,
   ShutdownError,
 } from "../../src/run/index.ts";
-import { createMemoryJournal } from "../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../src/run/journal/sqlite.ts";
 import { choosePrunable } from "../../src/run/operations/prune.ts";
 import { createRunStore } from "../../src/run/store/store.ts";
 import { bundleProgram } from "../bundle.ts";

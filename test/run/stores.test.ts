@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createExecutor, openSqliteRunStore } from "../../src/run/index.ts";
-import { createMemoryJournal } from "../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../src/run/journal/sqlite.ts";
 import { RUNS_DATABASE } from "../../src/run/journal/sqlite-migrations.ts";
 import { createRunStore } from "../../src/run/store/store.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";

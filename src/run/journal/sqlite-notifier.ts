@@ -56,3 +56,19 @@ export function createChangeNotifier(clock: Clock, readVersion: () => number): C
     },
   };
 }
+
+/** For a database that no other process can write to. */
+export function createMemoryNotifier(): ChangeNotifier {
+  const changes = createWaiting();
+  const signals = createWaiting();
+  return {
+    changed: changes.wake,
+    signalled: signals.wake,
+    onChange: changes.wait,
+    onSignal: signals.wait,
+    [Symbol.dispose]() {
+      changes.wakeAll();
+      signals.wakeAll();
+    },
+  };
+}

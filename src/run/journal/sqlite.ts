@@ -2,12 +2,15 @@
 // that checks the epoch and the position first (INV-4). Writes that wait at the same time share a commit; a group with a
 // `full` write is synced, and everything before it with it.
 import { statSync } from "node:fs";
-import type { Machine } from "../../platform/machine.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { type Machine, systemMachine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
   type DatabaseSpec,
+  type DatabaseSync,
   databaseError,
   openDatabase,
+  openDatabaseInMemory,
   type Sync,
   whenUnlocked,
 } from "../../platform/sqlite.ts";
@@ -25,18 +28,59 @@ import type {
   WaitRow,
 } from "./journal.ts";
 import { allOf, applyPrune, entriesOf } from "./sqlite-lineage.ts";
-import { createChangeNotifier } from "./sqlite-notifier.ts";
+import { RUNS_DATABASE } from "./sqlite-migrations.ts";
+import { type ChangeNotifier, createChangeNotifier, createMemoryNotifier } from "./sqlite-notifier.ts";
 import { createOldRowsMove } from "./sqlite-old-rows.ts";
 import { claimQueued, readQueues, takeRate, writeQueue } from "./sqlite-queue.ts";
 import { findHead, prepareOnce, putEntries, type Statements, toHead, toWait } from "./sqlite-rows.ts";
 
 /** Opens or creates the database at `path` (mode 0600) and migrates it. */
 export function openSqliteJournal(machine: Machine, path: string, spec: DatabaseSpec): Journal {
+  const { clock } = machine;
   const database = openDatabase(machine, path, spec);
   // From here on, a lock of another process is waited for asynchronously.
   database.exec("PRAGMA busy_timeout = 0");
+  const version = database.prepare("PRAGMA data_version");
+  const notifier = createChangeNotifier(clock, () =>
+    database.isOpen ? Number(version.get()?.data_version) : -1,
+  );
+  const sizeBytes = async () => sizeOf(path) + sizeOf(`${path}-wal`);
+  return {
+    kind: "sqlite",
+    place: path,
+    survives: true,
+    sizeBytes,
+    ...journalOf({ database, path, spec, clock, notifier }),
+  };
+}
+
+/** Creates an empty journal in memory. Its runs end with the process. */
+export function createMemoryJournal(): Journal {
+  const { clock } = systemMachine;
+  const database = openDatabaseInMemory(RUNS_DATABASE);
+  const notifier = createMemoryNotifier();
+  const path = "memory";
+  const journal = journalOf({ database, path, spec: RUNS_DATABASE, clock, notifier });
+  return { kind: "memory", place: path, survives: false, sizeBytes: async () => 0, ...journal };
+}
+
+interface JournalParts {
+  readonly database: DatabaseSync;
+  readonly path: string;
+  readonly spec: DatabaseSpec;
+  readonly clock: Clock;
+  readonly notifier: ChangeNotifier;
+}
+
+function journalOf({
+  database,
+  path,
+  spec,
+  clock,
+  notifier,
+}: JournalParts): Omit<Journal, "kind" | "place" | "survives" | "sizeBytes"> {
   const sql = prepareOnce(database);
-  const group = createGroupCommit(database, machine.clock);
+  const group = createGroupCommit(database, clock);
   const move = createOldRowsMove(database, group);
   const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -46,11 +90,7 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
       throw databaseError(error, path, spec);
     }
   };
-  const read = <T>(work: () => T): Promise<T> => attempt(() => whenUnlocked(machine.clock, work));
-  const version = database.prepare("PRAGMA data_version");
-  const notifier = createChangeNotifier(machine.clock, () =>
-    database.isOpen ? Number(version.get()?.data_version) : -1,
-  );
+  const read = <T>(work: () => T): Promise<T> => attempt(() => whenUnlocked(clock, work));
   const write = async <T>(runId: string, work: () => T, sync: Sync = "full"): Promise<T> => {
     const result = await attempt(() => group.run(work, sync));
     notifier.changed(runId);
@@ -62,9 +102,6 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     return result;
   };
   return {
-    kind: "sqlite",
-    place: path,
-    survives: true,
     insert: (head, entries, waits) => write(head.id, () => insertRun(sql, head, entries, waits)),
     write: (each) => write(each.runId, () => writeRun(sql, each), each.sync),
     readHead: (runId) => read(() => optional(findHead(sql, runId))),
@@ -112,7 +149,6 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     signalled: (runId, abort) => notifier.onSignal(runId, abort),
     settle: (settlement) => write(settlement.runId, () => settle(sql, settlement)),
     prune: (decide) => attempt(() => group.run(() => applyPrune(sql, decide))),
-    sizeBytes: async () => sizeOf(path) + sizeOf(`${path}-wal`),
     async [Symbol.asyncDispose]() {
       notifier[Symbol.dispose]();
       if (database.isOpen) database.close();

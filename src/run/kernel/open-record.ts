@@ -9,7 +9,7 @@ import {
   type SessionOptions,
   type StoredInput,
 } from "../engine/session.ts";
-import { createMemoryJournal } from "../journal/memory.ts";
+import { createMemoryJournal } from "../journal/sqlite.ts";
 import { createRunLog, type RunLog } from "../log/run-log.ts";
 import { RunStopped } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";

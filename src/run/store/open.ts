@@ -3,8 +3,7 @@
 import { join } from "node:path";
 import { openHistoryAt } from "../../effects/history.ts";
 import { systemMachine } from "../../platform/machine.ts";
-import { createMemoryJournal } from "../journal/memory.ts";
-import { openSqliteJournal } from "../journal/sqlite.ts";
+import { createMemoryJournal, openSqliteJournal } from "../journal/sqlite.ts";
 import { RUNS_DATABASE } from "../journal/sqlite-migrations.ts";
 import { createRunStore, type RunStore, type RunStoreOptions } from "./store.ts";
 

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { systemMachine } from "../../../src/platform/machine.ts";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { showRun } from "../../../src/run/operations/show.ts";
 import { createRunStore } from "../../../src/run/store/store.ts";

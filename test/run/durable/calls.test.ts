@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { generateText, isStepCount, streamText } from "ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { durableCall } from "../../../src/run/engine/durable-call.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { CALL_CASES, CALL_FEATURES } from "./call-cases.ts";
 import { CASES, type Case } from "./cases.ts";

@@ -6,7 +6,7 @@ import { type FlexibleSchema, isStepCount, jsonSchema, ToolLoopAgent, tool } fro
 import { expect, test } from "vitest";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { sleep } from "../../../src/run/engine/scope.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { runCli } from "../run-cli.ts";
 import { call, script } from "./models.ts";

@@ -7,7 +7,7 @@ import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { durableCall } from "../../../src/run/engine/durable-call.ts";
 import { UnknownOutcomeError } from "../../../src/run/engine/ledger.ts";
 import { sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createExecutor } from "../../../src/run/kernel/executor.ts";
 import { recoverInterrupted } from "../../../src/run/kernel/recover.ts";
 import { resolveEntry } from "../../../src/run/log/resolve.ts";

@@ -6,7 +6,7 @@ import { Output, type ToolLoopAgent } from "ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import type { Journal } from "../../../src/run/journal/journal.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { CASES, type Case } from "./cases.ts";
 import { FEATURES } from "./features.ts";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { currentEffect } from "../../../src/run/engine/scope.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { call, script } from "./models.ts";
 

@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { systemMachine } from "../../../src/platform/machine.ts";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { durableCall } from "../../../src/run/engine/durable-call.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { listQueues, setQueue } from "../../../src/run/operations/queue.ts";
 import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";

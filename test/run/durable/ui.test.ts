@@ -8,7 +8,7 @@ import { createAgentUIStreamResponse, isStepCount, ToolLoopAgent, tool, toolSear
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { call, type Line, script } from "./models.ts";
 import { fieldsOf } from "./sdk-types.ts";

@@ -6,7 +6,7 @@ import { durable } from "../../../src/run/engine/durable-agent.ts";
 import { durableCall } from "../../../src/run/engine/durable-call.ts";
 import { UnknownOutcomeError } from "../../../src/run/engine/ledger.ts";
 import { currentEffect, RunSuspended, sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
-import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createMemoryJournal } from "../../../src/run/journal/sqlite.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
 import { createMemoryRunStore } from "../../../src/run/store/open.ts";
 import { createRunStore } from "../../../src/run/store/store.ts";
