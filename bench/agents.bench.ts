@@ -7,7 +7,7 @@ import { createRealWorld, MISSION, STEPS } from "../test/agents/real/real-world.
 import { hookCpuMs } from "./agents/hook-cpu.ts";
 import { type Bench, median, type Score } from "./harness.ts";
 
-/** All that have hooks take a quarter of an hour. */
+/** All CLIs with hooks together take a quarter of an hour. */
 const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 2);
 const HOLD_SECONDS = 1;
 const THINK_MS = 1500;

@@ -1,5 +1,5 @@
-// A report every night at three. Each night runs once, however many hosts run this program; if no host was up at three, the last
-// night is caught up with at the next start. Kill it during a report and start it again: the report is finished.
+// A report every night at three. Each night runs once, however many hosts run this program; if no host was up at three, the
+// last report that was missed is made at the next start. Kill it during a report and start it again: the report is finished.
 //
 //   node examples/nightly-schedule.ts ./my-data
 import { appendFileSync, mkdirSync } from "node:fs";

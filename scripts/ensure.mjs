@@ -3,8 +3,8 @@
 //
 //   node scripts/ensure.mjs             install and build
 //   node scripts/ensure.mjs --install   install only
-//   node scripts/ensure.mjs --build     build only, for callers that run from node_modules, which `npm ci` replaces;
-//                                       also npm's `dependencies` script, so that a clone is built once installed
+//   node scripts/ensure.mjs --build     build only: for callers that run from node_modules, which `npm ci` would replace,
+//                                       and for npm's `dependencies` script, which builds a clone after installing it
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";

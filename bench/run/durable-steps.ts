@@ -65,10 +65,10 @@ async function measureRound(fresh: (name: string) => string, steps: number): Pro
     await work();
     return performance.now() - started;
   };
-  const plainMs = await timed(() => createTalker(steps).generate({ prompt: "go" }));
+  const plainMs = await timed(() => createTestAgent(steps).generate({ prompt: "go" }));
   const durableMs = async (effect: "read" | "idempotent") => {
     await using store = openSqliteRunStore(fresh("steps"));
-    const agent = durable(createTalker(steps), { store, effects: { note: effect }, recover: false });
+    const agent = durable(createTestAgent(steps), { store, effects: { note: effect }, recover: false });
     const wholeMs = await timed(() => agent.generate({ runId: "r", prompt: "go" }));
     const replayMs = await timed(() => agent.generate({ runId: "r" }));
     return { addedMs: (wholeMs - plainMs) / steps, replayMs };
@@ -80,8 +80,8 @@ async function measureRound(fresh: (name: string) => string, steps: number): Pro
   return { readMs, effectMs, stockMs, stockSyncedMs, replayMs };
 }
 
-/** An agent that says 2 KB and calls a tool at every step. */
-function createTalker(steps: number) {
+/** An agent that writes 2 KB and calls a tool at every step. */
+function createTestAgent(steps: number) {
   const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
   const model = {
     ...{ specificationVersion: "v4", provider: "bench", modelId: "bench", supportedUrls: {} },

@@ -169,7 +169,7 @@ export interface Adapter {
   /** npm packages, for `npx` and for a path into node_modules. */
   readonly packages: readonly string[];
   readonly parse: (args: readonly string[]) => Invocation;
-  /** Chosen before the start; `found` when the agent makes its own (hook, output, newest transcript of the directory). */
+  /** Chosen before the start; `found` when the agent chooses its own (hook, output, newest transcript of the directory). */
   readonly sessionIds: "chosen" | "found";
   readonly isSessionId: (text: string) => boolean;
   /** The arguments of a first life: with the chosen id where the CLI takes one. */

@@ -19,14 +19,14 @@ export interface TrustRules {
 }
 
 /** Why the config file of the current directory must not be read; undefined when it may be. */
-export function whyUntrusted(file: string, rules: TrustRules): string | undefined {
+export function findTrustProblem(file: string, rules: TrustRules): string | undefined {
   const real = realpathSync(file);
   const trusted = readTrusted(rules.trustFile)[real];
   if (trusted !== undefined && trusted === digestOf(real)) return undefined;
   const directories = [...new Set([realpathSync(dirname(file)), dirname(real)])];
   const reason =
-    whyForeign([file, real, ...directories], rules.userId) ??
-    directories.map((directory) => whyAgentWrites(directory, rules)).find((each) => each !== undefined);
+    findForeignAccess([file, real, ...directories], rules.userId) ??
+    directories.map((directory) => findAgentAccess(directory, rules)).find((each) => each !== undefined);
   if (reason === undefined || trusted === undefined) return reason;
   return `it has changed since it was trusted, and ${reason}`;
 }
@@ -61,7 +61,7 @@ function digestOf(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
-function whyForeign(paths: readonly string[], userId: number | undefined): string | undefined {
+function findForeignAccess(paths: readonly string[], userId: number | undefined): string | undefined {
   if (userId === undefined) return undefined;
   for (const path of paths) {
     const { uid, gid, mode, isLink } = describePath(path);
@@ -78,7 +78,7 @@ function describePath(path: string) {
   return { uid: stat.uid, gid: stat.gid, mode: stat.mode, isLink: stat.isSymbolicLink() };
 }
 
-function whyAgentWrites(directory: string, { missionsRoot, runDir }: TrustRules): string | undefined {
+function findAgentAccess(directory: string, { missionsRoot, runDir }: TrustRules): string | undefined {
   const root = realOf(missionsRoot);
   if (directory !== root && isWithin(directory, root))
     return `it is in a cell below ${root}, where agents can write`;

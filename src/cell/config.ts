@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LazarusError } from "../platform/errors.ts";
 import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
-import { whyUntrusted } from "./config-trust.ts";
+import { findTrustProblem } from "./config-trust.ts";
 
 export const REQUIRED_SUBDIRS = ["meta", "config", "state", "logs", "artifacts", "worktree"] as const;
 
@@ -90,7 +90,7 @@ export function loadConfig(surroundings: Surroundings, explicitFile?: string): E
   const { userId = process.getuid?.() } = surroundings;
   const outer = standard();
   const { missions_root: missionsRoot, run_dir: runDir } = outer.config;
-  const reason = whyUntrusted(local, { userId, missionsRoot, runDir, trustFile });
+  const reason = findTrustProblem(local, { userId, missionsRoot, runDir, trustFile });
   if (reason === undefined) return readConfig(surroundings, local);
   const ignored = `${local} is not used: ${reason}; if its content is right: lazarus config trust, or name it with --config`;
   return { ...outer, ignored };

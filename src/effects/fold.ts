@@ -1,5 +1,5 @@
-// What a history says about each effect, as a pure function of its lines in order (INV-5). Two processes that start the same
-// attempt are decided here: the first line wins, and every reader comes to the same result.
+// What a history says about each effect, as a pure function of its lines in order (INV-5). When two processes start the same
+// attempt, the first line wins, and every reader comes to the same result.
 import type { HistoryLine } from "./line.ts";
 
 /** A line and where it is in the file. */

@@ -20,8 +20,8 @@ import { createFaultyDisk } from "../testing/faulty-disk.ts";
 import { isRestoredSince } from "./fold.ts";
 import { openHistory, openHistoryAt } from "./history.ts";
 import { decodeLine, encodeLine } from "./line.ts";
+import { mergeHistory, readHistoryBytes } from "./merge-history.ts";
 import { findCell, historyFile } from "./place.ts";
-import { mergeHistory, readHistoryBytes } from "./travel.ts";
 
 let root: string;
 let cell: string;

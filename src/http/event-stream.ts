@@ -1,5 +1,5 @@
 // Server-sent events from the event log. A client is a position in the log, not a queue: events are read from the registry
-// when the client can take more, so a slow client costs no memory. A client that reads nothing for `patienceMs` is
+// when the client can take more, so a slow client costs no memory. A client that reads nothing for `stallTimeoutMs` is
 // disconnected; it reconnects with Last-Event-ID and misses nothing.
 import type { Clock } from "../platform/clock.ts";
 import type { Event } from "../registry/registry.ts";
@@ -23,18 +23,18 @@ export interface StreamLimits {
   readonly pollMs: number;
   /** Interval of comments, which keep idle connections open. */
   readonly commentMs: number;
-  readonly patienceMs: number;
+  readonly stallTimeoutMs: number;
   readonly pageEvents: number;
 }
 
-/** Number of checks within `patienceMs` for whether the client has read something. */
+/** Number of checks within `stallTimeoutMs` for whether the client has read something. */
 const CHECKS = 4;
 
-const DEFAULTS: StreamLimits = { pollMs: 1000, commentMs: 15_000, patienceMs: 30_000, pageEvents: 100 };
+const DEFAULTS: StreamLimits = { pollMs: 1000, commentMs: 15_000, stallTimeoutMs: 30_000, pageEvents: 100 };
 
 export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array> {
   const { source, clock, mission, signal } = request;
-  const { pollMs, commentMs, patienceMs, pageEvents } = { ...DEFAULTS, ...request.limits };
+  const { pollMs, commentMs, stallTimeoutMs, pageEvents } = { ...DEFAULTS, ...request.limits };
   const encoder = new TextEncoder();
   const ended = new AbortController();
   let cursor = request.afterSeq;
@@ -75,7 +75,7 @@ export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array>
     let checks = 0;
     let seen: number | undefined;
     while (!ended.signal.aborted) {
-      await clock.sleep(patienceMs / CHECKS, ended.signal);
+      await clock.sleep(stallTimeoutMs / CHECKS, ended.signal);
       checks = waitingSinceMs === seen ? checks + 1 : 0;
       seen = waitingSinceMs;
       if (seen === undefined || checks < CHECKS) continue;

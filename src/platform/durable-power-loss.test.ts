@@ -87,10 +87,10 @@ class Expectation {
       from = at + 1;
     }
     for (const path of this.#directories) expect(disk.kindOf(path), path).toBe("directory");
-    const strangers = disk
+    const unexpected = disk
       .list("/")
       .filter((entry) => !/^([fgad]|log)$/.test(entry) && !TEMPORARY.test(entry));
-    expect(strangers, "nothing but known names and temporaries").toEqual([]);
+    expect(unexpected, "names other than those written and temporaries").toEqual([]);
   }
 
   #allowed(path: string): Set<string> {

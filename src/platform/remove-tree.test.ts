@@ -1,4 +1,4 @@
-// Removal of trees that Lazarus made: directories closed to their owner, and a process without free descriptors.
+// Removal of trees that Lazarus made: directories that their owner may not enter, and a process without free descriptors.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

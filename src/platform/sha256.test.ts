@@ -13,7 +13,7 @@ it("is SHA-256 in both implementations", () => {
 });
 
 it.for([0, 1, 54, 55, 56, 57, 63, 64, 65, 119, 120, 1000, 20_000])(
-  "is right at %i bytes, where padding turns",
+  "is right at %i bytes, on both sides of a padding boundary",
   (length) => {
     expect(plainSha256Hex("é".repeat(length >> 1) + "x".repeat(length & 1))).toBe(
       hash("sha256", "é".repeat(length >> 1) + "x".repeat(length & 1)),

@@ -30,7 +30,7 @@ export function journalConformance(
     declareWrites(test);
     declareLeases(test);
     declareWaits(test);
-    declareNews(test);
+    declareNotifications(test);
     declareQueues(test);
     declareForks(test);
   });
@@ -129,7 +129,7 @@ function declareLeases(test: Test): void {
   });
 }
 
-function declareNews(test: Test): void {
+function declareNotifications(test: Test): void {
   test("followers and owners are notified of changes by another process", async (journal, place) => {
     if (!journal.survives) return;
     await journal.insert(headRow("r"), []);
@@ -142,8 +142,8 @@ function declareNews(test: Test): void {
     // Whichever comes first: a write at the same time is never missed.
     for (let seq = 2; seq <= 20; seq += 1) {
       const write = () => other.write(journalWrite("r", seq, [entryRow(seq, "response")]));
-      const news = () => journal.changed("r", seq - 1, signal);
-      await Promise.all(seq % 2 === 0 ? [write(), news()] : [news(), write()]);
+      const notified = () => journal.changed("r", seq - 1, signal);
+      await Promise.all(seq % 2 === 0 ? [write(), notified()] : [notified(), write()]);
     }
     const signalled = journal.signalled("r", signal);
     equal(await other.send("r", { id: "m", name: "go", body: "1", sentMs: 5 }), "accepted");

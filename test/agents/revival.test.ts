@@ -209,7 +209,7 @@ describe("a failure of the provider", () => {
     ["401", "auth", { FAKE_FAIL: "401*1@2" }],
     ["no key", "auth", { ANTHROPIC_API_KEY: "" }],
     ["context too long", "permanent", { FAKE_FAIL: "400*1@2" }],
-  ])("%s: asks, and pays for nothing", async (name, failure, env) => {
+  ])("%s: asks, and makes no further request", async (name, failure, env) => {
     const book = world.book("claude", name.replaceAll(" ", "-"), env);
     await book.start();
     expect(await book.ended()).toMatchObject({ end: { class: failure }, decision: { action: "ask" } });
@@ -328,9 +328,9 @@ describe("a session", () => {
 
   it("belongs to one mission", async () => {
     const { book } = await killAt("2:call", "claude", "owner");
-    const thief = world.book("claude", "thief");
+    const other = world.book("claude", "other");
     const command = ["claude", "-p", "go on", "--resume", sessionOf(book)!];
-    await expect(thief.start({ command })).rejects.toThrow("is in use by mission owner");
+    await expect(other.start({ command })).rejects.toThrow("is in use by mission owner");
   });
 });
 

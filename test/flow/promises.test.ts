@@ -192,10 +192,10 @@ describe("the resume lock", () => {
 
   it("can be stolen from a live owner, who is then locked out", async () => {
     using fixture = createFixture();
-    const [me, thief] = [fixture.owner(), fixture.owner()];
+    const [me, other] = [fixture.owner(), fixture.owner()];
     await startFlow(fixture.workspace, REPORT, { me });
     await resumeFlow(fixture.workspace, { me });
-    const { found } = await resumeFlow(fixture.workspace, { me: thief, stealLock: true });
+    const { found } = await resumeFlow(fixture.workspace, { me: other, stealLock: true });
     expect(found?.lock.verdict).toBe("held");
     await expect(changeFlow(fixture.workspace, REPORT, { step: "x" }, me)).rejects.toMatchObject({
       code: "FLOW_LOCKED",

@@ -8,7 +8,7 @@ import { startTestServer, type TestServer } from "./test-server.ts";
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ streamLimits: { pollMs: 50, commentMs: 200, patienceMs: 1500 } });
+  server = await startTestServer({ streamLimits: { pollMs: 50, commentMs: 200, stallTimeoutMs: 1500 } });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -178,7 +178,7 @@ describe("a client that never reads", () => {
       onDropped: () => {
         dropped += 1;
       },
-      limits: { patienceMs: 1000 },
+      limits: { stallTimeoutMs: 1000 },
     });
     const seen: number[] = [];
     for (let check = 0; check < 5; check += 1) {
@@ -208,7 +208,7 @@ describe("a client that never reads", () => {
       onDropped: () => {
         dropped += 1;
       },
-      limits: { patienceMs: 50 },
+      limits: { stallTimeoutMs: 50 },
     });
     await expect.poll(() => [dropped, unsubscribed], { timeout: 20_000 }).toEqual([1, 1]);
     await stream.cancel();

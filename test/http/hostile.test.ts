@@ -6,20 +6,20 @@ import { isServed, startTestServer, type TestServer } from "./test-server.ts";
 
 let server: TestServer;
 /** Short timeouts, for requests that only a timeout ends. */
-let hasty: TestServer;
+let timeoutServer: TestServer;
 beforeAll(async () => {
   server = await startTestServer();
-  hasty = await startTestServer({
+  timeoutServer = await startTestServer({
     listenLimits: { headersTimeoutMs: 400, requestTimeoutMs: 800, checkEveryMs: 50, maxConnections: 40 },
   });
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
-  await hasty[Symbol.asyncDispose]();
+  await timeoutServer[Symbol.asyncDispose]();
 });
 afterEach(async () => {
   expect((await server.ask("/v1/missions")).status).toBe(200);
-  await isServed(hasty.url);
+  await isServed(timeoutServer.url);
 });
 
 const auth = (to = server) => `Host: localhost\r\nAuthorization: Bearer ${to.token}\r\n`;
@@ -80,7 +80,7 @@ describe("a request line", () => {
       "GET /health\r\n\r\n",
       "\r\n\r\n\r\n",
     ])
-      expect(statuses(await exchange([bytes], 0, hasty))[0] ?? 400).toBeGreaterThanOrEqual(400);
+      expect(statuses(await exchange([bytes], 0, timeoutServer))[0] ?? 400).toBeGreaterThanOrEqual(400);
   });
 });
 
@@ -112,7 +112,7 @@ describe("headers", () => {
   });
 
   it.each(["Basic x", "Bearer", "Bearer  ", "bearer \t", "Token x", `Bearer ${"x".repeat(8000)}`])(
-    "Authorization: %s is no token",
+    "Authorization: %s is not a token",
     async (given) => {
       const answer = await exchange([
         `GET /v1/missions HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${given}\r\nConnection: close\r\n\r\n`,
@@ -161,12 +161,12 @@ describe("bodies", () => {
   it("that arrive slowly are cut off, and many of them do not block other clients", async () => {
     const slowRequests = Array.from({ length: 20 }, () =>
       exchange(
-        [post("Content-Length: 1000\r\n", hasty), ...Array.from({ length: 40 }, () => "x")],
+        [post("Content-Length: 1000\r\n", timeoutServer), ...Array.from({ length: 40 }, () => "x")],
         50,
-        hasty,
+        timeoutServer,
       ),
     );
-    await isServed(hasty.url);
+    await isServed(timeoutServer.url);
     for (const answer of await Promise.all(slowRequests)) expect(statuses(answer)[0] ?? 408).toBe(408);
   });
 
@@ -186,7 +186,7 @@ describe("bodies", () => {
 
 describe("connections", () => {
   it("above the limit are closed, and new ones are accepted afterwards", async () => {
-    const idle = Array.from({ length: 60 }, () => exchange([], 0, hasty));
+    const idle = Array.from({ length: 60 }, () => exchange([], 0, timeoutServer));
     await Promise.all(idle);
   });
 

@@ -115,8 +115,8 @@ describe("a detached agent", () => {
   });
 
   it("is killed after the grace period when it ignores SIGTERM", async () => {
-    await world.call(["run", "m1", "-d", ...sh("trap '' TERM; echo deaf; while :; do sleep 0.1; done")]);
-    await world.until("the trap", () => world.log("m1") === "deaf\n");
+    await world.call(["run", "m1", "-d", ...sh("trap '' TERM; echo ready; while :; do sleep 0.1; done")]);
+    await world.until("the trap", () => world.log("m1") === "ready\n");
     const stop = await world.call(["stop", "m1", "--grace", "0.3"]);
     expect(stop.stderr).toMatch(/SIGKILL was needed/);
     expect(world.processes()).toEqual([]);

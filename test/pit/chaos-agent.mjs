@@ -14,7 +14,7 @@ const mission = isChild ? rest[1] : process.env.LAZARUS_MISSION;
 const epoch = isChild ? rest[2] : process.env.LAZARUS_EPOCH;
 const name = isChild ? rest[3] : "agent";
 const beat = () => appendFileSync(log, `${mission} ${epoch} ${process.pid} ${name}\n`);
-const deafen = () => {
+const ignoreSignals = () => {
   for (const signal of ["SIGTERM", "SIGHUP", "SIGINT", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => {});
 };
 beat();
@@ -32,7 +32,7 @@ const leaveBehind = (script, title, env) =>
 
 const BEHAVIORS = {
   quiet() {},
-  deaf: deafen,
+  ignoresSignals: ignoreSignals,
   forks() {
     for (let n = 0; n < 2; n += 1)
       spawn(process.execPath, [process.argv[1], log, "child", mission, epoch, "forked"], { stdio: "ignore" });
@@ -95,7 +95,7 @@ const BEHAVIORS = {
   },
 };
 
-if (isChild) deafen();
+if (isChild) ignoreSignals();
 else {
   const names = Object.keys(BEHAVIORS);
   const pick = (Math.imul(Number(rest[0]) + Number(epoch), 2654435761) >>> 16) % names.length;

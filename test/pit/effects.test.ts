@@ -32,7 +32,7 @@ it("a mail sent by flow once is sent once, although the same crash three times m
   writeFileSync(join(root, "state"), "good\n");
   const { stdout } = await world.call(["checkpoint", "m1"]);
   await world.openPit();
-  // The first life spoils the state that all later lives fail on, until the pit steps back.
+  // The first life corrupts the state that all later lives fail on, until the pit steps back.
   const script = `
     lazarus flow once -w report --key send -- sh -c 'echo "mail from life $LAZARUS_EPOCH" >>${outbox}; echo sent' || exit 9
     [ "$LAZARUS_EPOCH" = 1 ] && echo poison >state

@@ -29,21 +29,21 @@ const health = () =>
 
 it("six stalled agents that ignore SIGTERM delay neither another death nor a stop", async () => {
   writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { grace_seconds: 100_000 } }));
-  const deaf = ["d1", "d2", "d3", "d4", "d5", "d6"];
+  const stalled = ["d1", "d2", "d3", "d4", "d5", "d6"];
   const script = "trap '' TERM; touch ready; while :; do sleep 0.2; done";
-  for (const mission of deaf)
+  for (const mission of stalled)
     await world.call(["run", mission, "-d", "--stall", "1", "--", "sh", "-c", script]);
   await world.call(["run", "m1", "-d", "--revive", "yes", "--", "sleep", "777"]);
-  for (const mission of deaf)
+  for (const mission of stalled)
     await world.until("the agent", () => existsSync(join(world.missions, mission, "worktree", "ready")));
   await world.openPit();
-  await world.until("six stalls", () => deaf.every((mission) => world.record(mission).stalled !== null));
+  await world.until("six stalls", () => stalled.every((mission) => world.record(mission).stalled !== null));
   process.kill(world.life("m1").agent.pid, "SIGKILL");
   await world.until("the revival", () => world.life("m1").epoch === 2 && world.state("m1") === "running");
   expect((await world.call(["stop", "d1", "--grace", "0", "--no-checkpoint"])).exit).toBe(0);
   expect(world.state("d1")).toBe("stopped");
   expect(await health()).toMatchObject({ status: "ok", oldest_unhandled_death_seconds: 0 });
-  for (const mission of deaf.slice(1)) expect(world.record(mission).end).toBeNull();
+  for (const mission of stalled.slice(1)) expect(world.record(mission).end).toBeNull();
 });
 
 it("health counts deaths without a decision, and revivals that are overdue", () => {

@@ -21,7 +21,7 @@ async function start(script: string): Promise<void> {
 }
 
 /** Ignores SIGTERM. */
-const DEAF = "trap '' TERM; touch ready; while :; do sleep 0.05; done";
+const IGNORES_SIGTERM = "trap '' TERM; touch ready; while :; do sleep 0.05; done";
 
 describe("what the agent writes in its signal handler", () => {
   const script = "trap 'echo bye > last; exit 0' TERM; touch ready; while :; do sleep 0.05; done";
@@ -51,7 +51,7 @@ describe("what the agent writes in its signal handler", () => {
 });
 
 it("a stop without grace overrides one that waits, and a checkpoint does not wait for either", async () => {
-  await start(DEAF);
+  await start(IGNORES_SIGTERM);
   const patient = world.call(["stop", "m1", "--grace", "100000", "--no-checkpoint"]);
   await world.until("the first stop", () => world.record("m1").wish === "stopped");
   expect((await world.call(["checkpoint", "m1"])).exit).toBe(0);
@@ -63,7 +63,7 @@ it("a stop without grace overrides one that waits, and a checkpoint does not wai
 });
 
 it("revive waits for a stop that is under way, and never starts before it is done", async () => {
-  await start(DEAF);
+  await start(IGNORES_SIGTERM);
   const stop = world.call(["stop", "m1", "--grace", "100000", "--no-checkpoint"]);
   await world.until("the stop", () => world.record("m1").wish === "stopped");
   let revived = false;

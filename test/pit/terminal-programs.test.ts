@@ -75,7 +75,7 @@ it("vim: alternate screen, detach, repaint in another terminal, save", async ({ 
   expect(readFileSync(inWorktree("note.txt"), "utf8")).toBe("hello from vim\n");
 });
 
-it("tmux: a session whose server is killed ends nothing, and the next one shows the same screen", async ({
+it("tmux: killing its server leaves the agent running, and the next session shows the same screen", async ({
   skip,
 }) => {
   if (!isInstalled("tmux")) skip("tmux is not installed");

@@ -374,7 +374,7 @@ describe("an import", () => {
     expect(readdirSync(context.config.missions_root)).toEqual(["m"]);
   });
 
-  it("accepts an archive whose top directory is closed to its owner", async () => {
+  it("accepts an archive whose top directory its owner may not enter", async () => {
     const { as, lost } = await importArchive(
       archive({ path: ".", type: "directory", mode: 0o000 }, { path: "-f", content: "1" }),
     );

@@ -37,7 +37,7 @@ function asPlainUser(body: string): unknown {
   return JSON.parse(output);
 }
 
-describe("directories that are closed to their owner", () => {
+describe("directories that their owner may not enter", () => {
   const CLOSED = `
     world.write("worktree/go/mod/file", "then");
     for (const name of ["worktree/go/mod", "worktree/go"]) fs.chmodSync(world.path(name), 0o555);`;
@@ -83,7 +83,7 @@ describe("directories that are closed to their owner", () => {
     expect(result).toEqual([[], []]);
   });
 
-  it("are opened for a restore and closed again", () => {
+  it("are made accessible for a restore, and get their modes back", () => {
     const result = asPlainUser(`
       world.write("worktree/closed/file", "then");
       fs.chmodSync(world.path("worktree/closed"), 0o500);

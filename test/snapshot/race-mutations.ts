@@ -140,7 +140,7 @@ export function versionOf(number: number, length: number): string {
   return String.fromCharCode(97 + (number % 26)).repeat(length);
 }
 
-interface Hand {
+interface MutationTools {
   readonly tree: RaceTree;
   readonly random: Random;
   /** A name that was not used before. */
@@ -151,7 +151,7 @@ interface Hand {
   file(name: RegExp): string;
 }
 
-type Mutation = (hand: Hand) => void;
+type Mutation = (tools: MutationTools) => void;
 
 /** Not applicable now; the next change is made instead. */
 class Inapplicable extends Error {}
@@ -237,7 +237,7 @@ let counter = 0;
 
 /** Makes one change, and returns its name. */
 export function mutate(tree: RaceTree, random: Random, names = Object.keys(MUTATIONS)): string {
-  const hand: Hand = {
+  const tools: MutationTools = {
     tree,
     random,
     fresh(prefix) {
@@ -260,7 +260,7 @@ export function mutate(tree: RaceTree, random: Random, names = Object.keys(MUTAT
   for (let attempt = 0; attempt < 20; attempt += 1) {
     const name = random.pick(names);
     try {
-      MUTATIONS[name]!(hand);
+      MUTATIONS[name]!(tools);
       return name;
     } catch (error) {
       // The tree changes under the mutator too, when a restore is at work.

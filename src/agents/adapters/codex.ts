@@ -1,4 +1,4 @@
-// Codex. It makes its own ids: on stderr, in the first line of `--json`, or in the name of the newest rollout of the
+// Codex. It chooses its own ids: on stderr, in the first line of `--json`, or in the name of the newest rollout of the
 // directory. A call is in the transcript before it runs. The recorded process is a wrapper around the real one. Hooks run
 // only if they are trusted (codex-hooks).
 import { join } from "node:path";

@@ -86,7 +86,7 @@ const PATTERNS: FailurePatterns = {
     "^no api key found for provider\\b",
     gaveUp("auth"),
   ],
-  // After it has tried to make the conversation shorter.
+  // Only after it has tried to compact the conversation.
   permanent: ["^context overflow: prompt too large for the model\\b"],
 };
 

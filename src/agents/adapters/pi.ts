@@ -1,4 +1,4 @@
-// Pi. It makes its own session id, which an extension reports; one JSONL per session, below a directory named after the
+// Pi. It chooses its own session id, which an extension reports; one JSONL per session, below a directory named after the
 // working directory. Without hooks the newest file of that directory is taken.
 import { join } from "node:path";
 import type { Adapter, FailurePatterns, Invocation, Place, SessionFile, SessionReader } from "../adapter.ts";

@@ -142,7 +142,7 @@ function stepsOf(line: JsonObject): Step[] {
   ];
 }
 
-/** Tools that change nothing are not worth a process before and after each call. */
+/** No hooks for tools that change nothing: they would start a process before and after each call. */
 const CHANGING_TOOLS =
   "^(?!(?:read_file|read_many_files|list_directory|glob|grep_search|search_file_content|todo_write)$).*";
 const SYSTEM_SETTINGS = "QWEN_CODE_SYSTEM_DEFAULTS_PATH";

@@ -33,7 +33,11 @@ const DAY_MS = 86_400_000;
 export type PruneReason = "expired" | "old";
 
 /** Why a flow may be removed; undefined when it is kept. */
-export function whyPrune(document: FlowDocument, nowMs: number, keepDays: number): PruneReason | undefined {
+export function pruneReason(
+  document: FlowDocument,
+  nowMs: number,
+  keepDays: number,
+): PruneReason | undefined {
   if (isExpired(document, nowMs)) return "expired";
   if (isUnfinished(document)) return undefined;
   const updatedMs = parseIsoMs(document.updatedAt) ?? nowMs;
@@ -65,7 +69,7 @@ export async function pruneFlows(
   const removed: Pruned[] = [];
   const held: Pruned[] = [];
   for (const { place, document } of listFlows(root).flows) {
-    const why = whyPrune(document, machine.clock.nowMs(), keepDays);
+    const why = pruneReason(document, machine.clock.nowMs(), keepDays);
     if (why === undefined) continue;
     const entry = { workflowId: place.stem, file: place.file, status: document.status, why };
     const preview = isHeld(machine, place, document, me) ? "held" : "removed";
@@ -98,7 +102,7 @@ async function removeOne(
     const reading = readFlow(place);
     if (reading.state !== "ok") return "kept";
     // Checked again under the mutex: it may have been renewed since.
-    if (whyPrune(reading.document, machine.clock.nowMs(), keepDays) === undefined) return "kept";
+    if (pruneReason(reading.document, machine.clock.nowMs(), keepDays) === undefined) return "kept";
     if (isHeld(machine, place, reading.document, me)) return "held";
     recordUsedKey(workspace, reading.document);
     crashPoint("flow.prune.key-recorded");

@@ -118,7 +118,7 @@ function listOthers(
   for (const place of places) {
     const reading = readFlow(place);
     if (reading.state !== "ok") continue;
-    const reason = whySkipped(reading.document, request, machine.clock.nowMs());
+    const reason = skipReason(reading.document, request, machine.clock.nowMs());
     const lock = reason === undefined ? readLock(place) : undefined;
     if (reason !== undefined) passedOver.push(reason);
     else if (lock !== undefined && lockVerdict(machine, lock, request.me) === "held") {
@@ -148,7 +148,7 @@ async function tryResume(workspace: Workspace, place: FlowPlace, request: Resume
   const preview = readFlow(place);
   if (preview.state === "absent") return undefined;
   if (preview.state === "ok") {
-    const reason = whySkipped(preview.document, request, machine.clock.nowMs());
+    const reason = skipReason(preview.document, request, machine.clock.nowMs());
     if (reason !== undefined) return reason;
   } else if (preview.why === "unreadable") {
     const error = damagedError(place, preview);
@@ -163,7 +163,7 @@ async function tryResume(workspace: Workspace, place: FlowPlace, request: Resume
       if (named) throw damagedError(moved?.quarantined ? { ...place, file: moved.file } : place, reading);
       return moved;
     }
-    const reason = whySkipped(reading.document, request, machine.clock.nowMs());
+    const reason = skipReason(reading.document, request, machine.clock.nowMs());
     if (reason !== undefined) return reason;
     const lock = takeLock(machine, place, request.me, request.stealLock ?? false);
     const stolen = lock.verdict === "held" && request.stealLock === true;
@@ -194,7 +194,7 @@ async function tryQuarantine(workspace: Workspace, place: FlowPlace): Promise<Ba
 }
 
 /** Why this flow cannot be resumed; undefined when it can. Pure. */
-export function whySkipped(
+export function skipReason(
   document: FlowDocument,
   { agent }: Pick<ResumeRequest, "agent">,
   nowMs: number,

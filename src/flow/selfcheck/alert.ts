@@ -67,9 +67,9 @@ async function alertTargets(
   for (const target of TARGETS) {
     const address = targets[target];
     if (address === undefined) continue;
-    const { news, remember } = chooseNewFindings(report, before[target] ?? {});
-    if (news.length > 0) {
-      const problem = await send(workspace, report, { target, address }, new Set(news));
+    const { changed, remember } = chooseNewFindings(report, before[target] ?? {});
+    if (changed.length > 0) {
+      const problem = await send(workspace, report, { target, address }, new Set(changed));
       if (problem !== undefined) {
         // Not recorded as sent: the next check tries again.
         problems.push(problem);
@@ -77,7 +77,7 @@ async function alertTargets(
       }
     }
     after[target] = remember;
-    for (const file of news) alerted.add(file);
+    for (const file of changed) alerted.add(file);
   }
   if (alerted.size > 0) crashPoint("flow.selfcheck.alerted");
   if (JSON.stringify(after) !== JSON.stringify(before)) problems.push(...writeSent(workspace, path, after));
@@ -88,19 +88,19 @@ async function alertTargets(
 export function chooseNewFindings(
   report: SelfcheckReport,
   sent: SentFindings,
-): { news: string[]; remember: SentFindings } {
+): { changed: string[]; remember: SentFindings } {
   const now: Record<string, string> = {};
   for (const { file, status, updatedAt } of report.findings) now[file] = `stale ${status} ${updatedAt}`;
   for (const { file, why, reason } of report.invalid) now[file] = `invalid ${why} ${reason}`;
-  const news = Object.keys(now).filter((file) => now[file] !== sent[file]);
-  return { news, remember: now };
+  const changed = Object.keys(now).filter((file) => now[file] !== sent[file]);
+  return { changed, remember: now };
 }
 
 async function send(
   workspace: Workspace,
   report: SelfcheckReport,
   { target, address }: { target: Target; address: string },
-  news: ReadonlySet<string>,
+  changed: ReadonlySet<string>,
 ): Promise<string | undefined> {
   const { machine, root } = workspace;
   // Loaded lazily: rarely needed, and node:child_process costs 3 ms.
@@ -113,11 +113,16 @@ async function send(
     count: report.count,
     invalid: report.invalid.length,
     thresholdMinutes: report.thresholdMinutes,
-    findings: report.findings.filter(({ file }) => news.has(file)),
-    invalidFiles: report.invalid.filter(({ file }) => news.has(file)),
+    findings: report.findings.filter(({ file }) => changed.has(file)),
+    invalidFiles: report.invalid.filter(({ file }) => changed.has(file)),
   });
   const problems = problem === undefined ? [] : [problem];
-  await audit(workspace, "alert", { target, news: news.size, delivered: problem === undefined, problems });
+  await audit(workspace, "alert", {
+    target,
+    news: changed.size,
+    delivered: problem === undefined,
+    problems,
+  });
   return problem;
 }
 

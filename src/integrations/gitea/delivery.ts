@@ -70,7 +70,7 @@ export function classifyDelivery(
   const digest = createHash("sha256").update(text).digest("hex");
   let sighting = before?.labelled === true ? before : UNAPPROVED;
   if (isLabelEvent && (addsLabel(payload, rules.label) ?? before?.labelled !== true)) {
-    const refusal = whyNotApproved(sender, author, rules.approvers);
+    const refusal = approvalProblem(sender, author, rules.approvers);
     if (refusal !== undefined) return ignore(refusal, UNAPPROVED);
     sighting = { labelled: true, approved_by: sender, text_sha256: digest };
   }
@@ -103,7 +103,7 @@ function addsLabel(payload: JsonObject, label: string): boolean | undefined {
   return labelNames(added).includes(label);
 }
 
-function whyNotApproved(
+function approvalProblem(
   sender: string,
   author: string | undefined,
   approvers: readonly string[] | undefined,

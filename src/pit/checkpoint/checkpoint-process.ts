@@ -9,7 +9,7 @@ import { takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import { createRegistryAccess } from "../registry-access.ts";
 import type { CheckpointReply, CheckpointRequest } from "./process-pool.ts";
 
-// An error means that the pit has ended, and this process does, too.
+// An error means that the pit has ended, so this process ends too.
 const send = (reply: CheckpointReply) => process.send?.(reply, undefined, undefined, () => {});
 
 async function serve({

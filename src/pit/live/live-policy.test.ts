@@ -40,7 +40,7 @@ describe("the next live point is due", () => {
       19_000,
     ],
     ["at every interval where nothing can be watched", { ...idle, isWatched: false }, 30_000],
-    ["not before the last one has paid for itself", { ...changed(10_000), lastTookMs: 1000 }, 19_000],
+    ["not before the time share of the last one allows it", { ...changed(10_000), lastTookMs: 1000 }, 19_000],
     ["at the end of a burst", changed(10_000, 20_000, BURST_CHANGES), 22_000],
     ["two minutes into a burst", changed(10_000, 129_999, BURST_CHANGES), 130_000],
     ["some time after a failure", { ...changed(10_000), hasFailed: true, lastEndMs: 12_000 }, 42_000],

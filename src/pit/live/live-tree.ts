@@ -31,7 +31,7 @@ export function liveTrees({ effective, config }: PitContext): (mission: MissionI
   const quiet = [...OWN_FILES, ...heartbeatFiles(config.heartbeat_file)];
   let ignore: readonly string[] | undefined;
   return (mission) => {
-    // In the call: settings that cannot be read concern the one who asks.
+    // Not before the call: the caller handles settings that cannot be read.
     ignore ??= excludedPatterns({ settings: readSettings(effective.document, effective.file) });
     const { tree } = findCell(config, mission);
     const outside = outsideWorktree(tree);

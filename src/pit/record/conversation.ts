@@ -4,7 +4,7 @@ import type { ToolCall } from "../../agents/adapter.ts";
 /** How a life began its conversation. */
 export interface LifeConversation {
   readonly adapter: string;
-  /** Null: the agent makes its own id. */
+  /** Null: the agent chooses its own id. */
   readonly session: string | null;
   /** start: as the user typed it. resume: the earlier conversation. restart: a new one, with the note. */
   readonly how: "start" | "resume" | "restart";

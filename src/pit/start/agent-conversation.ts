@@ -106,7 +106,7 @@ async function continueCopy(
   };
 }
 
-/** The session that the user chose, or else a new one where the agent takes an id; null where it makes its own. */
+/** The session that the user chose, or else a new one where the agent takes an id; null where it chooses its own. */
 function firstSession({ adapter, invocation }: KnownAgent, place: Place, ids: IdSource): string | null {
   const { session } = invocation;
   if (session === "newest") return newestSession(adapter, place, 0) ?? null;

@@ -46,7 +46,7 @@ export interface Supervisor {
   protectedKey: string;
   /** When to attend to a mission again, by the wall clock. */
   readonly attendAtMs: Map<MissionId, number>;
-  /** What was logged about a mission since it last went well, and how often it was tried again. */
+  /** What was logged about a mission since its last success, and the number of retries. */
   readonly problems: Map<MissionId, { readonly reasons: Set<string>; readonly retries: number }>;
   /** Whether a mission's record has changed since this was last called. */
   hasChanged(mission: MissionId): boolean;

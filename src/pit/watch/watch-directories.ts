@@ -48,7 +48,7 @@ export interface Calls {
 
 const MASK = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
 const OPTIONS = IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;
-/** A directory that is gone, replaced or closed to this user is no failure: the walk reports what it cannot read. */
+/** A directory that is gone, replaced or not accessible is no failure: the walk reports what it cannot read. */
 const EXPECTED = new Set(["ENOENT", "ENOTDIR", "EACCES", "ELOOP"]);
 /** Directories to read without a pause: about 50 ms. */
 export const READ_AT_ONCE = 1000;
@@ -153,7 +153,7 @@ function listDirectory(directory: Directory): Dirent<NonSharedBuffer>[] {
   try {
     return readdirSync(diskPathOf(directory), { withFileTypes: true, encoding: "buffer" });
   } catch {
-    // Gone again, or closed to this user: the walk reports it.
+    // Gone again, or not accessible: the walk reports it.
     return [];
   }
 }

@@ -4,7 +4,15 @@
 import { LazarusError } from "../../platform/errors.ts";
 import { findHead, type RunLog } from "../log/run-log.ts";
 import type { LiveRun } from "./live-run.ts";
-import { currentPlace, type Here, RunSuspended, type Scope, suspend, waitRow, whileBusy } from "./scope.ts";
+import {
+  currentPlace,
+  RunSuspended,
+  type Scope,
+  suspend,
+  type ToolPlace,
+  waitRow,
+  whileBusy,
+} from "./scope.ts";
 import type { RunOutcome, Session } from "./session.ts";
 
 /** A call inside a tool, which is or becomes a child run. */
@@ -24,7 +32,7 @@ export function generateChild<T>(
 ): Promise<T> {
   return asChild(log, runId, async (child) => {
     const session = await open(child);
-    const result = isAsleep(session) && child !== undefined ? undefined : await work(session);
+    const result = isSuspended(session) && child !== undefined ? undefined : await work(session);
     return { result: result as T, wakeMs: wakeOf(session) };
   });
 }
@@ -40,7 +48,7 @@ export async function streamChild<T extends { readonly outcome: Promise<RunOutco
   const whole = asChild(log, runId, async (child) => {
     const session = await open(child);
     child?.parent.streams.add(session.run);
-    if (isAsleep(session) && child !== undefined) return { result: undefined, wakeMs: wakeOf(session) };
+    if (isSuspended(session) && child !== undefined) return { result: undefined, wakeMs: wakeOf(session) };
     const result = await work(session, child !== undefined);
     opened.resolve(result);
     // Outside a tool, no call waits for it here.
@@ -77,7 +85,7 @@ export async function asChild<T>(
 }
 
 /** How soon a call checks again on a child that another process executes, or whose store cannot wake it. */
-const LOOK_MS = 10_000;
+const RECHECK_MS = 10_000;
 
 /** When to check again on a child whose call threw; undefined when it has ended. */
 async function wakeAfter(log: RunLog, id: string, error: unknown): Promise<number | null | undefined> {
@@ -85,18 +93,18 @@ async function wakeAfter(log: RunLog, id: string, error: unknown): Promise<numbe
   if (!(error instanceof LazarusError)) return undefined;
   if (error.code === "RUN_NEEDS_HUMAN") return null;
   const isElsewhere = error.code === "RUN_BUSY" || error.code === "RUN_STALE_LEASE";
-  return isElsewhere && (await findHead(log, id)) !== undefined ? lookAgain(log) : undefined;
+  return isElsewhere && (await findHead(log, id)) !== undefined ? nextCheckMs(log) : undefined;
 }
 
-function lookAgain(log: RunLog): number {
-  return Math.floor(log.machine.clock.nowMs()) + LOOK_MS;
+function nextCheckMs(log: RunLog): number {
+  return Math.floor(log.machine.clock.nowMs()) + RECHECK_MS;
 }
 
-function suspendFor(here: Here, log: RunLog, child: Child, wakeMs: number | null): Promise<never> {
+function suspendFor(here: ToolPlace, log: RunLog, child: Child, wakeMs: number | null): Promise<never> {
   const { scope } = here;
   const { journal } = scope.run.log;
   const isSameStore = journal.kind === log.journal.kind && journal.place === log.journal.place;
-  const dueMs = isSameStore ? wakeMs : Math.min(wakeMs ?? Number.POSITIVE_INFINITY, lookAgain(log));
+  const dueMs = isSameStore ? wakeMs : Math.min(wakeMs ?? Number.POSITIVE_INFINITY, nextCheckMs(log));
   const wait = waitRow(scope, scope.entry.call, { kind: "child", names: [child.id], dueMs });
   return suspend(here, { ...wait, id: waitId(child.id) }, child);
 }
@@ -114,13 +122,13 @@ function endWait({ run }: Scope, id: string): void {
 }
 
 /** Whether the run waits and nothing has come for it: there is nothing to do. */
-function isAsleep({ run, loaded }: Session): boolean {
+function isSuspended({ run, loaded }: Session): boolean {
   return run.isFollower && loaded.head.status === "waiting";
 }
 
 function wakeOf(session: Session): number | null | undefined {
   if (session.run.paused !== undefined) return session.run.paused.wakeMs;
-  return isAsleep(session) ? session.loaded.head.wakeMs : undefined;
+  return isSuspended(session) ? session.loaded.head.wakeMs : undefined;
 }
 
 /** Whether a call streams a child that waits, or is about to. */

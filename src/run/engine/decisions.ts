@@ -21,7 +21,7 @@ export async function decideOnce<T>(
   // The current agent decides again about a call that was approved; that is another decision.
   const again = place.step <= run.base && !run.calls.includes(place) ? PURPOSES.length : 0;
   const call = place.call * PARTS_PER_CALL + PURPOSES.indexOf(purpose) + again;
-  const old = await run.awaited(() => run.get(place.step, "decision", call) ?? laterThan(run, place.step));
+  const old = await run.awaited(() => run.get(place.step, "decision", call) ?? laterEntry(run, place.step));
   if (old !== undefined && old.kind === "decision") return (old.value as { v: T }).v;
   const v = await decide();
   if (!run.isFollower && run.limit === undefined && isStorable(v)) {
@@ -31,6 +31,6 @@ export async function decideOnce<T>(
 }
 
 /** A follower stops waiting for a decision once the run has passed the step. */
-function laterThan(run: LiveRun, step: number) {
+function laterEntry(run: LiveRun, step: number) {
   return run.isFollower ? (run.get(step + 1, "response") ?? run.get(step, "effect")) : undefined;
 }

@@ -64,7 +64,7 @@ export async function beginCall(
   input: unknown,
 ): Promise<Begun> {
   if (run.isPast && run.get(place.step, "effect", place.call) === undefined)
-    await pastWithoutResult(run, tool, place);
+    await haltMissingCall(run, tool, place);
   for (;;) {
     const entry = await run.awaited(() => endedEntry(run, place));
     if (entry?.state === "done")
@@ -97,7 +97,7 @@ export async function beginCall(
 }
 
 /** A replay of an earlier part of the run that asks for a call it never made. */
-async function pastWithoutResult(run: LiveRun, tool: LedgerTool, place: ResponseCall): Promise<void> {
+async function haltMissingCall(run: LiveRun, tool: LedgerTool, place: ResponseCall): Promise<void> {
   if (run.limit === undefined || run.isFollower) return;
   run.halt(
     new LazarusError(
@@ -196,7 +196,7 @@ export async function finishCall(run: LiveRun, entry: Entry, output: unknown): P
   return value.output === TOO_DEEP ? TOO_DEEP : output;
 }
 
-/** Records that a call threw. Returns true when the outcome is unknown and the call is decided about again. */
+/** Records that a call threw. Returns true when the outcome is unknown and the call needs another decision. */
 export async function failCall(run: LiveRun, entry: Entry, error: unknown): Promise<boolean> {
   const { key } = (entry.value ?? {}) as EffectValue;
   const kept = key === undefined ? {} : { key };

@@ -238,7 +238,7 @@ function endingError(run: LiveRun, error: unknown, caller: Caller): unknown {
 }
 
 /** How long to wait before reading again from a store that could not be read. */
-const UNREADABLE_MS = 1000;
+const RETRY_MS = 1000;
 
 /** Takes messages from the inbox, and notices requests to cancel. */
 export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
@@ -264,7 +264,7 @@ export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
       );
       await signalled.catch(() => {});
       // A store that cannot be read, or was closed, is read again later.
-      if (!seen) await run.log.machine.clock.sleep(UNREADABLE_MS, ended.signal);
+      if (!seen) await run.log.machine.clock.sleep(RETRY_MS, ended.signal);
     }
   };
   if (run.recorder !== undefined) void watch();

@@ -31,7 +31,7 @@ export async function recoverRuns(
   const recovered: RecoveredRun[] = [];
   for (const head of [...interrupted, ...due].reverse()) {
     if (activeRuns(log).has(head.id) || isHeld(log, head) || (await hasOpenParent(log, head))) continue;
-    const reason = whyNot(head, kind);
+    const reason = skipReason(head, kind);
     recovered.push(
       reason === undefined
         ? await recoverOne(log, head, resume)
@@ -74,7 +74,7 @@ async function recoverOne(
   }
 }
 
-function whyNot(head: HeadRow, { definition, onChange }: RunKind): string | undefined {
+function skipReason(head: HeadRow, { definition, onChange }: RunKind): string | undefined {
   if (head.deaths >= DEFAULT_DEATHS) {
     return `it was resumed ${head.deaths} times without getting past step ${head.step}: its process dies there; when that is fixed: lazarus runs retry ${head.id}`;
   }

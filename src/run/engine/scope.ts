@@ -42,12 +42,12 @@ export interface Scope {
 }
 
 /** A place in the code of a tool: its call, and the steps around it. */
-export interface Here {
+export interface ToolPlace {
   readonly scope: Scope;
   readonly within: readonly Entry[];
 }
 
-const places = new AsyncLocalStorage<Here>();
+const places = new AsyncLocalStorage<ToolPlace>();
 
 /** Runs `work` inside a tool call. */
 export function inScope<T>(scope: Scope, work: () => T): T {
@@ -55,7 +55,7 @@ export function inScope<T>(scope: Scope, work: () => T): T {
 }
 
 /** The place in a tool where this is called, if any. */
-export function currentPlace(): Here | undefined {
+export function currentPlace(): ToolPlace | undefined {
   return places.getStore();
 }
 
@@ -69,7 +69,7 @@ export function currentEffect(): RunningEffect | undefined {
   return currentScope()?.effect;
 }
 
-function requireScope(what: string): Here {
+function requireScope(what: string): ToolPlace {
   const here = places.getStore();
   if (here !== undefined) return here;
   throw new LazarusError("USAGE", `${what} works only inside a tool of a durable run`, {
@@ -114,7 +114,8 @@ function rest({ busy, onIdle }: Scope, tokens: readonly object[]): void {
 }
 
 /** Suspends the call once its other steps have ended, so that their outcomes are known. `token` counts it as busy until then. */
-export async function suspend({ scope, within }: Here, wait: WaitRow, token: object = wait): Promise<never> {
+export async function suspend(place: ToolPlace, wait: WaitRow, token: object = wait): Promise<never> {
+  const { scope, within } = place;
   scope.suspended.push({ wait, within });
   rest(scope, [token, ...within]);
   while (scope.busy.size > 0) {

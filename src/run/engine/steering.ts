@@ -30,12 +30,12 @@ export interface Mailbox {
 
 /** A steering object for one call of the loop. */
 export function durableSteering(run: LiveRun, mailbox: Mailbox, own: Steering | undefined): Steering {
-  const steer = own?.steer.bind(own) ?? notHere;
-  const queue = own?.queue.bind(own) ?? notHere;
+  const steer = own?.steer.bind(own) ?? refuseDirectMessage;
+  const queue = own?.queue.bind(own) ?? refuseDirectMessage;
   return { steer, queue, [START]: () => startRun(run, mailbox, own) } as Steering;
 }
 
-function notHere(): never {
+function refuseDirectMessage(): never {
   throw new Error("send messages with agent.send()");
 }
 

@@ -1,7 +1,7 @@
 // What a PostgreSQL journal writes often: new runs and the writes of their owners. Everything that waits is sent together,
 // each write fenced separately (INV-4): one statement with the new runs and one with the writes, at the same time over two
 // connections; one that fails does not affect the other. Writes of started runs go first: a process with more work than
-// the server can take finishes what it has started, instead of keeping all of it in memory half done.
+// the server can take finishes what it has started, instead of keeping half-finished runs in memory.
 import type { Clock } from "../../platform/clock.ts";
 import { verdictOf } from "./head.ts";
 import type { EntryRow, HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";

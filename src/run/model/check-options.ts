@@ -56,7 +56,7 @@ export function checkRun(run: Readonly<Record<string, unknown>>): void {
     const value = run[name];
     if (value !== undefined && (typeof value !== "string" || value === ""))
       throw usage(`${name} is ${show(value)}`, "use a text that is not empty, or leave it out");
-    // PostgreSQL cannot store NUL, and a terminal obeys the others.
+    // PostgreSQL cannot store NUL, and a terminal interprets the others.
     if (value !== undefined && /\p{Cc}/u.test(value))
       throw usage(`${name} has a control character: ${show(value)}`, "use printable text");
   }

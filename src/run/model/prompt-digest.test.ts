@@ -29,7 +29,7 @@ test.each([
   ["other instructions", changed(0, { role: "system", content: "be Brief" })],
   ["another last answer", changed(4, text("assistant", "Second"))],
   ["another last result", changed(5, text("tool", "result 3"))],
-  ["a message less", PROMPT.toSpliced(2, 1)],
+  ["one message fewer", PROMPT.toSpliced(2, 1)],
   ["another role", changed(3, text("user", "result 1"))],
   ["an earlier message of the same length", changed(3, text("tool", "Result 1"))],
   ["an earlier message in two parts", changed(1, text("user", "g", "o"))],

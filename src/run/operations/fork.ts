@@ -37,7 +37,7 @@ export async function forkRun(
   const loaded = await loadRun(log, runId);
   if (loaded === undefined) throw notInserted(log, undefined, runId);
   const { entries } = loaded;
-  const problem = whyNotAt(original, entries, step);
+  const problem = forkProblem(original, entries, step);
   if (problem !== undefined) {
     throw new LazarusError("RUN_STEP_UNKNOWN", `run ${runId} cannot be forked at step ${step}: ${problem}`, {
       hint: `its last complete step is ${lastForkableStep(original, entries)}: --at ${lastForkableStep(original, entries)}`,
@@ -79,7 +79,7 @@ function notInserted({ journal }: RunLog, id: string | undefined, runId: string)
 }
 
 /** Why a run cannot be forked at a step: every call of the shared steps must have a result. Pure. */
-function whyNotAt(
+function forkProblem(
   { step: last, status }: HeadRow,
   entries: readonly Entry[],
   step: number,
@@ -117,7 +117,7 @@ interface Item {
 }
 
 function lastForkableStep(head: HeadRow, entries: readonly Entry[]): number {
-  return whyNotAt(head, entries, head.step) === undefined ? head.step : Math.max(0, head.step - 1);
+  return forkProblem(head, entries, head.step) === undefined ? head.step : Math.max(0, head.step - 1);
 }
 
 /** The phase that a fork continues: that of the last input or finished phase that it shares. */

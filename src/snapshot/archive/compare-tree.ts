@@ -58,7 +58,7 @@ export function compareTree(
     seen.add(path);
     if (seen.size % PROGRESS_PATHS === 0) onProgress(seen.size, listing.size);
     const stat = lstatSync(bytes, { bigint: true });
-    if (!options.owners) openToOwner(bytes, stat);
+    if (!options.owners) grantOwnerAccess(bytes, stat);
     const entry = listing.get(path);
     if (entry === undefined) found.push({ path, what: "should not be there" });
     else {
@@ -82,7 +82,7 @@ export function compareTree(
 
 const READ_AND_SEARCH = 0o500n;
 
-function openToOwner(bytes: Buffer, stat: BigIntStats): void {
+function grantOwnerAccess(bytes: Buffer, stat: BigIntStats): void {
   if (!stat.isDirectory() && !stat.isFile()) return;
   const needed = stat.isDirectory() ? READ_AND_SEARCH : READ_AND_SEARCH & 0o400n;
   if ((stat.mode & needed) !== needed) chmodSync(bytes, Number((stat.mode | needed) & 0o7777n));

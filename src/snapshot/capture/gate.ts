@@ -31,7 +31,7 @@ export interface Passed {
   readonly layers: readonly LayerRef[];
   /** What was left out. */
   readonly flaws: readonly Flaw[];
-  /** Whether the rows list what the layers do. */
+  /** Whether the rows list exactly what the layers hold. */
   readonly areRowsExact: boolean;
 }
 
@@ -45,7 +45,7 @@ export function passGate(context: MissionContext, candidate: Candidate): Passed 
   const tree = treeOf(below);
   const tables = layers.map((layer) => readBack(context, layer));
   const changes = mergeTables(tables);
-  const faults = [...findFaults(tree, tables), ...findStrangers(changes, candidate.captured)];
+  const faults = [...findFaults(tree, tables), ...findMismatches(changes, candidate.captured)];
   if (faults.length === 0) return { layers, flaws: [], areRowsExact: count === expectedCount(changes, tree) };
   const removed = pathsToRemove(faults, changes, tree);
   const repairs = removePaths(context, [...removed.keys()]);
@@ -105,7 +105,7 @@ function notRestorable({ mission }: MissionContext, { path, problem }: TreeFault
 }
 
 /** Entries that are not what was packed. */
-function findStrangers(changes: TreeChanges, captured: ReadonlyMap<string, CapturedItem>): TreeFault[] {
+function findMismatches(changes: TreeChanges, captured: ReadonlyMap<string, CapturedItem>): TreeFault[] {
   const faults: TreeFault[] = [];
   for (const [path, entry] of changes) {
     if (entry === undefined) continue;

@@ -1,7 +1,7 @@
 // Keeps a copy of the effect history in the vault, up to date before a checkpoint is published: the vault alone is enough
 // to bring a mission back without repeating what it did.
 import { join } from "node:path";
-import { mergeHistory, readHistoryBytes } from "../../effects/travel.ts";
+import { mergeHistory, readHistoryBytes } from "../../effects/merge-history.ts";
 import type { MissionContext } from "../mission-context.ts";
 
 export function vaultHistory(vaultRoot: string): string {

@@ -139,7 +139,7 @@ async function readRepository(request: GitRequest): Promise<RepositoryState | Fa
   const remembered = readState(stateFileOf(request));
   const repository = await findRepository(callerOf(request), remembered?.ref);
   if ("failure" in repository) return repository;
-  const ground = stampGround(request, repository.files);
+  const ground = stampInputs(request, repository.files);
   const isLast =
     remembered !== undefined &&
     remembered.gitDirectory === repository.gitDirectory &&
@@ -269,8 +269,8 @@ interface Repository {
 }
 
 /** Takes milliseconds, unless a file of the repository is a FIFO. */
-const FIRST_ANSWER_MS = 20_000;
-const DECIDING = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
+const LOOKUP_TIMEOUT_MS = 20_000;
+const INPUT_FILES = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
 
 async function findRepository(call: Call, lastRef: string | undefined): Promise<Repository | Failure> {
   const [paths, objects] = await Promise.all([
@@ -279,12 +279,12 @@ async function findRepository(call: Call, lastRef: string | undefined): Promise<
         "rev-parse",
         "--path-format=absolute",
         "--absolute-git-dir",
-        ...DECIDING.flatMap((name) => ["--git-path", name]),
+        ...INPUT_FILES.flatMap((name) => ["--git-path", name]),
       ],
-      { timeoutMs: FIRST_ANSWER_MS },
+      { timeoutMs: LOOKUP_TIMEOUT_MS },
     ),
     call(["cat-file", "--batch-check=%(objectname)"], {
-      timeoutMs: FIRST_ANSWER_MS,
+      timeoutMs: LOOKUP_TIMEOUT_MS,
       input: `HEAD^{commit}\n${lastRef === undefined ? "" : `${lastRef}^{commit}\n`}`,
     }),
   ]);
@@ -298,7 +298,7 @@ async function findRepository(call: Call, lastRef: string | undefined): Promise<
 }
 
 /** Taken before git reads them: a later change makes the next checkpoint add everything. */
-function stampGround({ environment, secretRules }: GitRequest, files: readonly string[]): string {
+function stampInputs({ environment, secretRules }: GitRequest, files: readonly string[]): string {
   const { HOME, XDG_CONFIG_HOME } = environment;
   const own = XDG_CONFIG_HOME ?? (HOME === undefined ? undefined : join(HOME, ".config"));
   const users = [

@@ -3,8 +3,8 @@
 // that no cell ever exists without its history.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { mergeHistory, readHistoryBytes } from "../../effects/merge-history.ts";
 import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
-import { mergeHistory, readHistoryBytes } from "../../effects/travel.ts";
 import { createFile, removeFile } from "../../platform/durable.ts";
 import { randomText } from "../../platform/ids.ts";
 import { vaultHistory } from "../capture/save-effects.ts";

@@ -2,7 +2,7 @@
 // Streams, so memory does not grow with the checkpoint. The file gets its name only when it is complete and durable
 // (INV-1).
 import { basename, dirname, join } from "node:path";
-import { readHistoryBytes } from "../../effects/travel.ts";
+import { readHistoryBytes } from "../../effects/merge-history.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";

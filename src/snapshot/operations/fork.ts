@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from
 import { dirname, join } from "node:path";
 import { adoptConversation } from "../../agents/conversation/adopt.ts";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
-import { readHistoryBytes } from "../../effects/travel.ts";
+import { readHistoryBytes } from "../../effects/merge-history.ts";
 import { epochSeconds } from "../../platform/clock.ts";
 import { formatCount } from "../../platform/count.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -202,7 +202,7 @@ async function captureFork(
   lock: Lock,
 ): Promise<CaptureResult> {
   const blobs = [...checkpoint.layers.map(({ digest }) => digest), ...checkpoint.documents];
-  // Of a blob that was set aside, only the parts that this checkpoint needs are known to be intact: all is stored again.
+  // Of a blob that was set aside, only the parts that this checkpoint needs are known to be intact: everything is stored again.
   if (blobs.every(context.vault.has)) {
     for (const digest of new Set(blobs)) shareBlob(context.vault, fork.vault, digest);
     crashPoint("snapshot.fork.blobs-shared");

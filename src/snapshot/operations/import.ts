@@ -105,7 +105,11 @@ async function importInto(
   // Only now: without root, a mode may forbid reading, adding to or renaming a directory.
   unpacker.setDirectoryModes(unpacked);
   const conversation = adoptConversation({ ...context, cellRoot: root });
-  const lost = [...unpacker.flaws, ...leftOut(conversation), ...(options.owners ? [] : keepRootOpen(root))];
+  const lost = [
+    ...unpacker.flaws,
+    ...leftOut(conversation),
+    ...(options.owners ? [] : ensureRootAccess(root)),
+  ];
   crashPoint("snapshot.import.adopted");
   const message = `imported from ${basename(options.source)}`;
   const adopted = effects === undefined ? context : adoptEffects(context, effects);
@@ -133,8 +137,8 @@ function leftOut(conversation: Adopted | undefined): Flaw[] {
   return [{ path: CONVERSATION_DIRECTORY, kind: "skipped", reason: `left out: ${conversation.reason}` }];
 }
 
-/** A cell whose own directory is closed to its owner can neither be moved into place nor used. */
-function keepRootOpen(root: string): Flaw[] {
+/** A cell whose own directory its owner may not enter can neither be moved into place nor used. */
+function ensureRootAccess(root: string): Flaw[] {
   const mode = lstatSync(root).mode & 0o7777;
   if ((mode & 0o700) === 0o700) return [];
   chmodSync(root, mode | 0o700);

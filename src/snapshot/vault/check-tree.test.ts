@@ -82,7 +82,7 @@ describe("a quick scan of a whole tree", () => {
     ["one entry fewer than was packed", [good], [entry("h")]],
     ["an entry twice", [good, table([entry("g")])], []],
     ["a removal", [good, table([], ["g"])], []],
-  ])("does not vouch for %s", (_, tables, packed) => {
+  ])("does not accept %s", (_, tables, packed) => {
     expect(isSound(tables, packed)).toBe(false);
   });
 });

@@ -66,7 +66,7 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     },
   );
 
-  itStays?.("restored to step 2, is told that its conversation knows more than the files", async () => {
+  itStays?.("restored to step 2, is told that its conversation is ahead of the files", async () => {
     const { book, second } = await writeBook(agent, `${agent}-restored`);
     const context = world.context.openMission(book.mission);
     const whole = (await readConversation(context)).position;

@@ -22,7 +22,7 @@ import type { Moment } from "./profile.ts";
 import { PROFILES } from "./profiles.ts";
 
 const ID = "0b0c1d2e-1111-4222-8333-444455556666";
-const PATIENCE = { timeout: 5 * 60_000, interval: 20 };
+const WAIT = { timeout: 5 * 60_000, interval: 20 };
 
 let root: string;
 let children: ChildProcess[];
@@ -101,7 +101,7 @@ describe.each(Object.keys(PROFILES))("fake %s", (name) => {
 
   test("continues after a kill in step 3, with a note about the cut-off call", async () => {
     const { child, end } = start(name, firstLife(), { FAKE_PAUSE: "3:effect" });
-    await vi.waitUntil(() => existsSync(join(root, "traces", "paused")) || child.exitCode !== null, PATIENCE);
+    await vi.waitUntil(() => existsSync(join(root, "traces", "paused")) || child.exitCode !== null, WAIT);
     // A transcript without the open call looks finished; its adapter says that this proves nothing.
     expect(position().isFinished).toBe(!adapter.exitZeroMeansFinished);
     process.kill(-child.pid!, "SIGKILL");

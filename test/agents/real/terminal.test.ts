@@ -1,4 +1,4 @@
-// Real agent CLIs in a terminal: typed to, hung up, killed, and attached to again. npm run test:agents -- terminal
+// Real agent CLIs in a terminal: typed into, hung up, killed, and attached to again. npm run test:agents -- terminal
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -75,7 +75,7 @@ describe.each(names)("%s", (name) => {
   if ("problem" in installed) process.stderr.write(`not run: ${name}: ${installed.problem}\n`);
 
   test.skipIf("problem" in installed)(
-    "in a terminal: typed to, hung up, killed, attached to again",
+    "in a terminal: typed into, hung up, killed, attached to again",
     async () => {
       await using real = await createRealWorld(name, { bin, hold: 1 });
       const { args, files, waitsForUser } = AGENTS[name]!;

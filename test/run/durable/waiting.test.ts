@@ -454,7 +454,7 @@ test.each<[string, () => Promise<unknown>]>([
   ["sleep forever", () => sleep(Number.POSITIVE_INFINITY)],
   ["sleep a text", () => sleep("tomorrow" as never)],
   ["sleep until no date", () => sleep(new Date("x"))],
-])("a time that is none fails the call: %s", async (_, work) => {
+])("an invalid time fails the call: %s", async (_, work) => {
   const agent = worker(work, host());
   const { text, steps } = await agent.generate({ prompt: "go", runId: "r" });
   const [failure] = steps[0]!.content.filter(({ type }) => type === "tool-error");

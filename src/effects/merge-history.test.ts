@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemMachine } from "../platform/machine.ts";
 import { openHistoryFile } from "./history.ts";
-import { mergeHistory, readHistoryBytes } from "./travel.ts";
+import { mergeHistory, readHistoryBytes } from "./merge-history.ts";
 
 let root: string;
 let from: string;
 let to: string;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "lazarus-travel-"));
+  root = mkdtempSync(join(tmpdir(), "lazarus-merge-history-"));
   from = join(root, "a", "m.jsonl");
   to = join(root, "b", "m.jsonl");
   const history = openHistoryFile(systemMachine, from);

@@ -10,7 +10,7 @@ import { createExecutor, openCellRunStore } from "../../src/run/index.ts";
 import { createScriptedModel } from "../../src/testing/index.ts";
 import { createWorld, type World } from "../cli/hermetic.ts";
 
-interface Traveller extends Disposable {
+interface MailMission extends Disposable {
   readonly world: World;
   readonly checkpoint: string;
   lazarus(line: string): Promise<string>;
@@ -20,7 +20,7 @@ interface Traveller extends Disposable {
 }
 
 /** A mission that sent its mail after the checkpoint. */
-async function createTraveller(): Promise<Traveller> {
+async function createMailMission(): Promise<MailMission> {
   const world = createWorld();
   const outbox = world.path("outbox");
   const call = async (place: World, words: readonly string[]) => {
@@ -52,24 +52,24 @@ const LISTED = /done since that checkpoint, .*\n {2}flow report, "send" .*: done
 
 describe("a fork", () => {
   it("does not repeat what the original did, lists it, and reports its own identity", async () => {
-    using traveller = await createTraveller();
-    const output = await traveller.lazarus(`fork m1 m2 --at ${traveller.checkpoint}`);
+    using origin = await createMailMission();
+    const output = await origin.lazarus(`fork m1 m2 --at ${origin.checkpoint}`);
     expect(output).toMatch(LISTED);
     expect(output).toMatch(/a copy of the effect history of m1, and its own identity: .* end in @m2-\w{6}/);
-    expect(await traveller.send("m2")).toContain("was already done");
-    expect(traveller.mails()).toBe(1);
-    expect(await traveller.lazarus("status m2")).toContain("m2: done since the checkpoint");
+    expect(await origin.send("m2")).toContain("was already done");
+    expect(origin.mails()).toBe(1);
+    expect(await origin.lazarus("status m2")).toContain("m2: done since the checkpoint");
     // A restore of its first checkpoint also takes it back to before the mail.
-    const [first] = JSON.parse(await traveller.lazarus("checkpoints m2 --json")).checkpoints;
-    expect(await traveller.lazarus(`restore m2 ${first.checkpoint_id}`)).toMatch(LISTED);
+    const [first] = JSON.parse(await origin.lazarus("checkpoints m2 --json")).checkpoints;
+    expect(await origin.lazarus(`restore m2 ${first.checkpoint_id}`)).toMatch(LISTED);
   });
 
   it("has its own keys for tool calls, and does not change the history of the original", async () => {
-    using traveller = await createTraveller();
-    const { world } = traveller;
-    await traveller.lazarus("checkpoint m1");
+    using origin = await createMailMission();
+    const { world } = origin;
+    await origin.lazarus("checkpoint m1");
     const before = readFileSync(historyFile(join(world.missions, "m1")));
-    const { effects_identity: identity } = JSON.parse(await traveller.lazarus("fork m1 m2 --json"));
+    const { effects_identity: identity } = JSON.parse(await origin.lazarus("fork m1 m2 --json"));
     const keys: string[] = [];
     await using store = openCellRunStore(join(world.missions, "m2"));
     const executor = createExecutor({
@@ -87,46 +87,46 @@ describe("a fork", () => {
 
 describe("an export", () => {
   it("carries the history to another home, and tar unpacks the cell and nothing else", async () => {
-    using traveller = await createTraveller();
+    using origin = await createMailMission();
     using home = createWorld();
-    const archive = traveller.world.path("m1.tar.gz");
-    await traveller.lazarus(`export m1 ${traveller.checkpoint} -o ${archive}`);
-    const unpacked = traveller.world.path("unpacked");
+    const archive = origin.world.path("m1.tar.gz");
+    await origin.lazarus(`export m1 ${origin.checkpoint} -o ${archive}`);
+    const unpacked = origin.world.path("unpacked");
     mkdirSync(unpacked);
     const tar = spawnSync("tar", ["xzf", archive, "-C", unpacked], { encoding: "utf8" });
     expect({ status: tar.status, stderr: tar.stderr }).toEqual({ status: 0, stderr: "" });
-    expect(readdirSync(unpacked).sort()).toEqual(readdirSync(join(traveller.world.missions, "m1")).sort());
+    expect(readdirSync(unpacked).sort()).toEqual(readdirSync(join(origin.world.missions, "m1")).sort());
     const imported = await home.call(["import", archive, "--mission", "m9"]);
     expect(imported.exit, imported.stderr).toBe(0);
     expect(imported.stderr).toMatch(LISTED);
-    expect(await traveller.send("m9", home)).toContain("was already done");
-    expect(traveller.mails()).toBe(1);
+    expect(await origin.send("m9", home)).toContain("was already done");
+    expect(origin.mails()).toBe(1);
   });
 });
 
 describe("a vault", () => {
   it("carries the history when it is copied and imported", async () => {
-    using traveller = await createTraveller();
+    using origin = await createMailMission();
     using home = createWorld();
-    await traveller.lazarus("checkpoint m1");
-    cpSync(join(traveller.world.home, "vault", "m1"), home.path("copy"), { recursive: true });
-    const imported = await home.call(["import", `${home.path("copy")}:${traveller.checkpoint}`, "-m", "m9"]);
+    await origin.lazarus("checkpoint m1");
+    cpSync(join(origin.world.home, "vault", "m1"), home.path("copy"), { recursive: true });
+    const imported = await home.call(["import", `${home.path("copy")}:${origin.checkpoint}`, "-m", "m9"]);
     expect(imported.exit, imported.stderr).toBe(0);
     expect(imported.stderr).toMatch(LISTED);
-    expect(await traveller.send("m9", home)).toContain("was already done");
-    expect(traveller.mails()).toBe(1);
+    expect(await origin.send("m9", home)).toContain("was already done");
+    expect(origin.mails()).toBe(1);
   });
 
   it("brings back the history of a lost disk, completely or from where it was torn", async () => {
-    using traveller = await createTraveller();
-    const { missions } = traveller.world;
-    await traveller.lazarus("checkpoint m1");
+    using origin = await createMailMission();
+    const { missions } = origin.world;
+    await origin.lazarus("checkpoint m1");
     rmSync(missions, { recursive: true });
-    expect(await traveller.lazarus(`restore m1 ${traveller.checkpoint}`)).toMatch(LISTED);
-    expect(await traveller.send("m1")).toContain("was already done");
+    expect(await origin.lazarus(`restore m1 ${origin.checkpoint}`)).toMatch(LISTED);
+    expect(await origin.send("m1")).toContain("was already done");
     truncateSync(historyFile(join(missions, "m1")), 30);
-    expect(await traveller.lazarus(`restore m1 ${traveller.checkpoint}`)).toMatch(LISTED);
-    expect(await traveller.send("m1")).toContain("was already done");
-    expect(traveller.mails()).toBe(1);
+    expect(await origin.lazarus(`restore m1 ${origin.checkpoint}`)).toMatch(LISTED);
+    expect(await origin.send("m1")).toContain("was already done");
+    expect(origin.mails()).toBe(1);
   });
 });
