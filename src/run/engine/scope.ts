@@ -114,8 +114,8 @@ function rest({ busy, onIdle }: Scope, tokens: readonly object[]): void {
 }
 
 /** Suspends the call once its other steps have ended, so that their outcomes are known. `token` counts it as busy until then. */
-export async function suspend(place: ToolPlace, wait: WaitRow, token: object = wait): Promise<never> {
-  const { scope, within } = place;
+export async function suspend(at: ToolPlace, wait: WaitRow, token: object = wait): Promise<never> {
+  const { scope, within } = at;
   scope.suspended.push({ wait, within });
   rest(scope, [token, ...within]);
   while (scope.busy.size > 0) {
@@ -323,10 +323,7 @@ export class RunSuspended extends LazarusError {
 }
 
 /** Suspends calls: once no call is in progress any more, the run stops and waits. */
-export function createSuspender(run: LiveRun): {
-  suspend(scope: Scope): void;
-  stopIfIdle(): void;
-} {
+export function createSuspender(run: LiveRun): { suspend(scope: Scope): void; stopIfIdle(): void } {
   const waits: WaitRow[] = [];
   return {
     suspend({ entry, retried, suspended }) {
