@@ -179,6 +179,11 @@ export interface Adapter {
    * prompt). Null when this CLI cannot resume this invocation; then `start` is used.
    */
   readonly resume: (args: readonly string[], session: string, note: string) => readonly string[] | null;
+  /**
+   * How the note reaches the model of a revival with these arguments, where it is not the prompt: our plugin sends it (`hook`), or
+   * nothing does, and the agent waits for its user (`user`).
+   */
+  readonly noteWithout?: (args: readonly string[]) => "hook" | "user" | null;
   /** The arguments of a life that starts over, with the note before the user's prompt. */
   readonly restart: (args: readonly string[], session: string | null, note: string) => readonly string[];
   /** Variables for every life, such as the path of the mission's own database. `directory` is in the cell's state. */
@@ -215,9 +220,11 @@ export interface Adapter {
     /**
      * Per run; null when this CLI only reads installed hooks. `command` runs `lazarus hook <name>`; `directory` is where
      * the setup's files are written, outside the cell: `args` and `env` name them by it. `env` is the agent's environment:
-     * the user may have set the same variable.
+     * the user may have set the same variable. `resumed` is the session that this life continues.
      */
-    readonly perRun: ((command: readonly string[], directory: string, env: Place["env"]) => HookSetup) | null;
+    readonly perRun:
+      | ((command: readonly string[], directory: string, env: Place["env"], resumed?: string) => HookSetup)
+      | null;
     /** One line of stdin (or the argument) to events; empty for an event that Lazarus does not use. */
     readonly parse: (event: string, input: Readonly<Record<string, unknown>>) => readonly HookEvent[];
     /** Where `lazarus install` puts them; empty when hooks are always passed per run. */

@@ -9,7 +9,8 @@ import { createSimulatedMachine } from "../testing/simulated-machine.ts";
 import type { HookEvent } from "./adapter.ts";
 import { readHookLines } from "./hook-lines.ts";
 import { parsePlainEvent } from "./plain-events.ts";
-import { type HookCall, receiveHook, resumeNoteFile } from "./receive-hook.ts";
+import { type HookCall, receiveHook } from "./receive-hook.ts";
+import { resumeNoteFile } from "./session.ts";
 
 let home: string;
 let config: Config;

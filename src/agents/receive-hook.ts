@@ -1,7 +1,7 @@
 // One call of `lazarus hook`: what the agent's CLI passed becomes hook lines of the mission's current life. On the hot
 // path: an agent waits for it before and after every tool call. An earlier life is ignored (INV-4).
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { agentDirectory, readEpoch } from "../cell/fence.ts";
 import { makeDirectory, replaceFile } from "../platform/durable.ts";
@@ -10,6 +10,7 @@ import type { Machine } from "../platform/machine.ts";
 import type { Adapter, HookEvent } from "./adapter.ts";
 import { appendHookLine } from "./hook-lines.ts";
 import { eventName, parsePlainEvent } from "./plain-events.ts";
+import { resumeNoteFile } from "./session.ts";
 import { reportedSession } from "./tool-reports.ts";
 
 /** What a hook is called with. */
@@ -28,11 +29,6 @@ export interface HookReply {
   readonly events: readonly HookEvent[];
   /** Printed for the agent's CLI: JSON, or nothing. */
   readonly stdout: string;
-}
-
-/** The note for the next SessionStart hook of a revived agent, in its directory in run_dir. */
-export function resumeNoteFile(directory: string): string {
-  return join(directory, "resume-note.md");
 }
 
 export function receiveHook(

@@ -55,3 +55,8 @@ export function writeSession(machine: Pick<Machine, "disk">, cellRoot: string, s
 export function hooksFile(directory: string): string {
   return join(directory, "hooks.jsonl");
 }
+
+/** The note of a revival for the agent's SessionStart hook, or for our plugin, where it is not the prompt. */
+export function resumeNoteFile(directory: string): string {
+  return join(directory, "resume-note.md");
+}

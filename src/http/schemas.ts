@@ -52,6 +52,7 @@ export const mission = named(
     worktree_state: z.string(),
     unprotected: z.string().nullable(),
     silent_hooks: z.boolean(),
+    waits_for_user: z.boolean(),
     cell: z.enum([...CELL_STATUSES, "gone"]),
     state: z.string(),
     agent: z.string().nullable(),

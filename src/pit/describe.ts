@@ -95,18 +95,33 @@ export function nextAction(
   }
 }
 
-/** What follows when the hooks of an agent do not run; nothing when they do. */
-export function describeHooks({
+/** What the user should know about the agent's conversation now; nothing when all is as usual. */
+export function describeConversation({
+  mission_id: mission,
+  root,
   silent_hooks: isSilent,
+  waits_for_user: waits,
   record,
 }: {
+  readonly mission_id: string;
+  readonly root: string;
   readonly silent_hooks: boolean;
+  readonly waits_for_user: boolean;
   readonly record: MissionRecord | null;
 }): string[] {
   const agent = record?.life?.conversation?.adapter;
-  if (!isSilent || agent === undefined) return [];
+  if (agent === undefined) return [];
   return [
-    `hooks of ${agent} do not run, so a call that is cut off is known only if the conversation shows it; see: lazarus doctor`,
+    ...(waits
+      ? [
+          `${agent} shows its conversation and waits for you; to continue: lazarus attach ${mission}, and type, for example: read ${root}/artifacts/handoff.md and continue`,
+        ]
+      : []),
+    ...(isSilent
+      ? [
+          `hooks of ${agent} do not run, so a call that is cut off is known only if the conversation shows it; see: lazarus doctor`,
+        ]
+      : []),
   ];
 }
 

@@ -21,7 +21,7 @@ import { posixSupport } from "../platform/posix.ts";
 import { readRunPositions } from "../run/store/positions.ts";
 import { openVault } from "../snapshot/vault/vault.ts";
 import type { ReadContext } from "./context.ts";
-import { areHooksSilent } from "./conversation/silent-hooks.ts";
+import { areHooksSilent, waitsForUser } from "./conversation/observed.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
 import { readEffectFacts } from "./effect-facts.ts";
 import { createInactiveLookup } from "./inactive.ts";
@@ -43,6 +43,8 @@ export interface MissionView {
   readonly unprotected: string | null;
   /** The last life was started with our hooks, but they do not run. */
   readonly silent_hooks: boolean;
+  /** It was revived with its conversation, but its CLI takes no prompt then: it continues when its user types something. */
+  readonly waits_for_user: boolean;
   readonly cell: CellStatus | "gone";
   readonly state: AgentState;
   readonly agent: string | null;
@@ -137,6 +139,7 @@ function view(
     worktree_state: worktreeState(root),
     unprotected: findUnprotected(config, mission, record?.cwd ?? null),
     silent_hooks: record !== undefined && areHooksSilent(config, record),
+    waits_for_user: state === "running" && record !== undefined && waitsForUser(config, record),
     cell: cell ?? "gone",
     state,
     agent: agent?.agent ?? null,

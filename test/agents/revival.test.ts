@@ -136,6 +136,38 @@ function transcriptOf(book: Book): string {
   return join(project, names.find((name) => name.endsWith(`${sessionOf(book)}.jsonl`))!);
 }
 
+describe("a CLI that takes no prompt when it resumes in a terminal", () => {
+  it("gets the note from our plugin: opencode continues by itself", async () => {
+    const book = world.book("opencode", "opencode-terminal", { FAKE_PAUSE: "2:effect" });
+    await book.start({ command: ["opencode", "--prompt", "Write the book"] });
+    end(await book.paused());
+    await book.ended();
+    await book.revive();
+    await book.finish();
+    expect(book.effects()).toEqual(ONCE);
+    expect(readRequests(book.traces)[2]!.prompt).toContain("[Lazarus] You were interrupted");
+    const view = viewMission(world.context, book.mission)!;
+    expect(view.waits_for_user).toBe(false);
+  });
+
+  it("waits for its user, and status and why say what to type: cline", async () => {
+    const book = world.book("cline", "cline-terminal", { FAKE_PAUSE: "2:effect" });
+    await book.start({ command: ["cline", "-i", "Write the book"] });
+    end(await book.paused());
+    await book.ended();
+    await book.revive();
+    expect(viewMission(world.context, book.mission)!.waits_for_user).toBe(true);
+    expect(book.why()).toContain(
+      `cline shows its conversation and waits for you; to continue: lazarus attach cline-terminal, and type, for example: read ${book.cell}/artifacts/handoff.md and continue`,
+    );
+    expect(book.why()).toMatch(/lazarus attach cline-terminal\n*$/);
+    expect(readFileSync(join(book.cell, "artifacts/handoff.md"), "utf8")).toContain("chapter-2.md");
+    end(recordedPid(world, book.mission));
+    await book.ended();
+    expect(viewMission(world.context, book.mission)!.waits_for_user).toBe(false);
+  });
+});
+
 describe("hooks", () => {
   const view = ({ mission }: Book) => viewMission(world.context, mission)!;
   const SILENT = "hooks of codex do not run";

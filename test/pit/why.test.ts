@@ -115,6 +115,7 @@ function render(death: Death, record: MissionRecord, nowMs: number, preview?: Re
     worktree_state: "in-cell",
     unprotected: null,
     silent_hooks: false,
+    waits_for_user: false,
     live: null,
     cell: death.gone ? "gone" : "healthy",
     state: stateOf(record, false),

@@ -1,5 +1,5 @@
 // Cline. It chooses its own session id; a session is a directory with its messages as one JSON document. It resumes only with a
-// terminal (`-i`), where it ignores a prompt: without one it exits 1, so a headless command starts over. Its hub is a
+// terminal (`-i`), where it ignores a prompt and waits: without one it exits 1, so a headless command starts over. Its hub is a
 // separate process.
 // Hooks are executables in ~/.cline/hooks, which `lazarus install cline` creates.
 import { join } from "node:path";
@@ -15,7 +15,6 @@ import type {
   TranscriptText,
 } from "../adapter.ts";
 import {
-  asPrompt,
   type Grammar,
   hasOption,
   optionsOnly,
@@ -209,11 +208,12 @@ export const cline: Adapter = {
   sessionIds: "found",
   isSessionId,
   start: (args) => args,
-  resume: (args, session, note) => {
+  resume: (args, session) => {
     const { isUtility, isHeadless } = parse(args);
     if (isUtility || isHeadless || !isSessionId(session)) return null;
-    return [...optionsOnly(readWords(args, OPTIONS), "--id"), "--id", session, asPrompt(note)];
+    return [...optionsOnly(readWords(args, OPTIONS), "--id"), "--id", session];
   },
+  noteWithout: () => "user",
   restart: (args, _, note) => {
     const { isUtility, prompt } = parse(args);
     return isUtility ? args : [...optionsOnly(readWords(args, OPTIONS), "--id"), withNote(note, prompt)];

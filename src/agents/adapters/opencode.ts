@@ -1,5 +1,6 @@
 // OpenCode. All of its sessions are in one database, so a mission gets its own database, in the state of its cell: then
-// it is captured and restored with the files. Keys are in auth.json and stay where they are. A plugin reports the session.
+// it is captured and restored with the files. Keys are in auth.json and stay where they are. A plugin reports the session. The
+// terminal interface ignores a prompt when it opens a session, so there the plugin sends the note of a revival.
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";
@@ -18,6 +19,7 @@ import {
 import { NETWORK } from "../failure-patterns.ts";
 import { ownFile } from "../own-file.ts";
 import { parseReported, reporterSource } from "../reporting-plugin.ts";
+import { resumeNoteFile } from "../session.ts";
 import { asObject, asText, jsonLinesReader, parseJson, type Step, timeMs, toolCall } from "../transcript.ts";
 
 const OPTIONS: Grammar = {
@@ -74,14 +76,23 @@ function chosenSession(words: readonly Word[]): Invocation["session"] {
   return hasOption(words, "-c", "--continue") ? "newest" : null;
 }
 
-/** `opencode run` takes the prompt as words, the terminal interface as an option. */
-function withPrompt(args: readonly string[], session: readonly string[], prompt: string): readonly string[] {
+/** The terminal interface, where an option has the prompt, and not `opencode run`, which takes it as words. */
+function isInterface(args: readonly string[]): boolean {
+  return positionals(readWords(args, OPTIONS))[0] !== "run";
+}
+
+function withPrompt(
+  args: readonly string[],
+  session: readonly string[],
+  prompt: string | null,
+): readonly string[] {
   const words = readWords(args, OPTIONS);
   const options = optionsOnly(words, ...SESSION_OPTIONS, "--command", "--prompt");
   const [first, ...rest] = positionals(words);
   // An option with one value goes before the prompt, which a list of files would otherwise include.
-  if (first === "run") return ["run", ...options, ...session, "--", prompt];
-  return [...options, ...session, "--prompt", prompt, ...(first === undefined ? [] : [first, ...rest])];
+  if (first === "run") return ["run", ...options, ...session, "--", prompt ?? ""];
+  const asked = prompt === null ? [] : ["--prompt", prompt];
+  return [...options, ...session, ...asked, ...(first === undefined ? [] : [first, ...rest])];
 }
 
 /** The mission's own database; undefined when the agent runs with the user's. */
@@ -137,8 +148,20 @@ const PATTERNS: FailurePatterns = {
   permanent: ["^(?:error: )?(?:400 )?prompt is too long", "^(?:error: )?400 .*(?:context|too long|maximum)"],
 };
 
-function plugin(command: readonly string[], directory: string | null): string {
+function plugin(command: readonly string[], directory: string | null, resumed?: string): string {
+  const note = directory === null ? null : resumeNoteFile(dirname(directory));
   return `${reporterSource(command, directory)}
+import { readFileSync, renameSync } from "node:fs";
+const NOTE = ${JSON.stringify(note)};
+const RESUMED = ${JSON.stringify(resumed ?? null)};
+/** The note of a revival, if no prompt contains it. Renamed first, so that it is sent once. */
+async function sendNote(session) {
+  try {
+    renameSync(NOTE, NOTE + ".delivered");
+    const text = readFileSync(NOTE + ".delivered", "utf8");
+    await session.promptAsync({ path: { id: RESUMED }, body: { parts: [{ type: "text", text }] } });
+  } catch {}
+}
 let root;
 // OpenCode is also idle after a failed turn. A turn that it continues with a shorter conversation has not failed.
 let failed = false;
@@ -152,7 +175,12 @@ function enter(sessionID) {
   root = sessionID;
   report({ kind: "session", session: root });
 }
-export const Lazarus = async () => ({
+export const Lazarus = async ({ client }) => {
+  // OpenCode answers requests only once its plugins are loaded.
+  if (NOTE !== null && RESUMED !== null) setTimeout(() => sendNote(client.session), 0);
+  return HOOKS;
+};
+const HOOKS = {
   event: async ({ event: { type, properties } }) => {
     if (type === "session.created") {
       if (properties.info?.parentID) children.add(properties.info.id);
@@ -185,7 +213,7 @@ export const Lazarus = async () => ({
   },
   "experimental.session.compacting": async () => report({ kind: "compaction" }),
   dispose: async () => report({ kind: "session-end", reason: "dispose" }),
-});
+};
 `;
 }
 
@@ -208,7 +236,11 @@ export const opencode: Adapter = {
   resume: (args, session, note) =>
     parse(args).isUtility || !isSessionId(session)
       ? null
-      : withPrompt(args, ["--session", session], asPrompt(note)),
+      : withPrompt(args, ["--session", session], isInterface(args) ? null : asPrompt(note)),
+  noteWithout: (args) => {
+    if (!isInterface(args)) return null;
+    return hasOption(readWords(args, OPTIONS), "--pure") ? "user" : "hook";
+  },
   restart: (args, _, note) => {
     const { isUtility, prompt } = parse(args);
     return isUtility ? args : withPrompt(args, [], withNote(note, prompt));
@@ -238,12 +270,12 @@ export const opencode: Adapter = {
   exitZeroMeansFinished: true,
   placeholder: "[Tool execution was interrupted]",
   hooks: {
-    perRun: (command, directory, env) => {
+    perRun: (command, directory, env, resumed) => {
       const file = join(directory, "opencode.js");
       return {
         args: [],
         env: { OPENCODE_CONFIG_CONTENT: configContent(env.OPENCODE_CONFIG_CONTENT, file) },
-        files: [{ name: "opencode.js", text: plugin(command, directory) }],
+        files: [{ name: "opencode.js", text: plugin(command, directory, resumed) }],
       };
     },
     parse: parseReported(PATTERNS),

@@ -3,8 +3,8 @@
 import { formatCount } from "../../platform/count.ts";
 import {
   commandsForMissingCell,
+  describeConversation,
   describeEnd,
-  describeHooks,
   formatDuration,
   hasFailedCheckpoint,
 } from "../describe.ts";
@@ -77,7 +77,7 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
     facts: [
       describeLife(record, nowMs),
       ...describeNote(record),
-      ...describeHooks(view),
+      ...describeConversation(view),
       // Older traces are those of an earlier life.
       ...(activeMs && activeMs >= (record.life?.started_ms ?? 0)
         ? [`last activity ${formatDuration(nowMs - activeMs)} ago`]
@@ -85,8 +85,13 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
       ...(record.end === null ? [] : [`previous life: ${describeEnd(record.end)}`]),
     ],
     evidence: record.end?.evidence.map(({ says }) => says) ?? [],
-    next: [paused ? `lazarus revive ${mission}` : `lazarus logs -f ${mission}`],
+    next: [nextOfRunning(view)],
   };
+}
+
+function nextOfRunning({ mission_id: mission, state, waits_for_user: waits }: MissionView): string {
+  if (state === "paused") return `lazarus revive ${mission}`;
+  return waits ? `lazarus attach ${mission}` : `lazarus logs -f ${mission}`;
 }
 
 function explainUnhandled(
@@ -186,7 +191,7 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
     lines.push(
       `${scene.waived === "by-user" ? "checkpoint skipped, as you asked" : "checkpoint failed"}: ${scene.error}`,
     );
-  lines.push(...describeCalls(end), ...describeHooks(view));
+  lines.push(...describeCalls(end), ...describeConversation(view));
   const { revivals_today: revivals } = view;
   if (revivals > 0) lines.push(`revived ${formatCount(revivals, "time")} in the last 24 hours`);
   if (stepsBack > 0)

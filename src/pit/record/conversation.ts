@@ -12,6 +12,8 @@ export interface LifeConversation {
   readonly turn: number;
   /** This life was started with our hooks. */
   readonly hooks?: true;
+  /** The CLI takes no prompt when it resumes: the user has to type before the agent continues. */
+  readonly waits?: true;
 }
 
 export const CALL_OUTCOMES = ["done", "not-done", "unknown"] as const;

@@ -14,12 +14,12 @@ import {
 } from "../../agents/conversation/put-back.ts";
 import { trustLinks } from "../../agents/conversation/trust-links.ts";
 import { readPlace, writePlace } from "../../agents/place.ts";
-import { readSession } from "../../agents/session.ts";
+import { readSession, resumeNoteFile } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { type MissionId, parseMissionId, refuseOutside } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { makeDirectory, replaceFile } from "../../platform/durable.ts";
+import { makeDirectory, removeFile, replaceFile } from "../../platform/durable.ts";
 import { type IdSource, randomUuid, timeOrderedId } from "../../platform/ids.ts";
 import type { PitContext } from "../context.ts";
 import { commandWith, type KnownAgent, knownAgent, placeOf } from "../conversation/known-agent.ts";
@@ -100,6 +100,7 @@ async function continueCopy(
   const args = position === null ? null : adapter.resume(line.args, session, prompt);
   if (args === null) return undefined;
   await claim(context, record, agent, session, epoch);
+  if (withoutPrompt(agent) === "hook") deliverByHook(context, parseMissionId(record.mission), prompt);
   return {
     ...withHooks(context, record, started, args, { session, how: "resume", turn: position?.turn ?? 0 }),
     note: `continued the conversation that the mission was created with, at turn ${position?.turn ?? 0}`,
@@ -197,6 +198,8 @@ export async function continueConversation(
   const session = resumed === null ? fresh : plan.session;
   await claim(context, record, agent, session, epoch);
   const args = resumed ?? adapter.restart(line.args, session, note);
+  if (resumed !== null && withoutPrompt(agent) === "hook")
+    deliverByHook(context, parseMissionId(record.mission), note);
   return {
     ...withHooks(context, record, plan, args, {
       session,
@@ -210,6 +213,22 @@ export async function continueConversation(
             plan.isPutBack ? ", which was damaged or gone and was put back from its copy" : ""
           }`,
   };
+}
+
+/** How a resumed agent gets the note, if not as its prompt. */
+function withoutPrompt({ adapter, line }: KnownAgent): "hook" | "user" | null {
+  return adapter.noteWithout?.(line.args) ?? null;
+}
+
+/** Undefined: nothing is to be delivered, and what an earlier life left is removed. */
+export function deliverByHook(
+  { machine, config }: PitContext,
+  mission: MissionId,
+  note: string | undefined,
+): void {
+  const file = resumeNoteFile(agentPaths(config, mission).directory);
+  if (note === undefined) removeFile(machine.disk, file);
+  else replaceFile(machine.disk, file, note);
 }
 
 /** A session that continues keeps its start time, so that its transcript is found. */
@@ -239,9 +258,11 @@ function withHooks(
   { mission, mcp }: Pick<MissionRecord, "mission" | "mcp">,
   { agent, place, added }: Pick<ResumePlan, "agent" | "place" | "added">,
   args: readonly string[],
-  begun: Omit<LifeConversation, "adapter" | "hooks">,
+  begun: Omit<LifeConversation, "adapter" | "hooks" | "waits">,
 ): Pick<Prepared, "command" | "env" | "conversation"> {
-  const conversation = { adapter: agent.adapter.name, ...begun };
+  const resumed = begun.how === "resume" ? (begun.session ?? undefined) : undefined;
+  const waits = resumed !== undefined && withoutPrompt(agent) === "user";
+  const conversation = { adapter: agent.adapter.name, ...begun, ...(waits && { waits }) };
   const { directory } = agentPaths(config, mission as MissionId);
   writePlace(machine, directory, place);
   // A restore may have removed it.
@@ -253,7 +274,7 @@ function withHooks(
   if (program === undefined) return { command: commandWith(agent, args), env: added, conversation };
   const { perRun } = agent.adapter.hooks;
   const hooks = join(directory, "hooks");
-  const setup = perRun?.([...program, "hook", agent.adapter.name], hooks, place.env) ?? NO_HOOKS;
+  const setup = perRun?.([...program, "hook", agent.adapter.name], hooks, place.env, resumed) ?? NO_HOOKS;
   for (const { name, text } of setup.files) {
     makeDirectory(machine.disk, dirname(join(hooks, name)));
     replaceFile(machine.disk, join(hooks, name), text);

@@ -3,13 +3,10 @@
 
 import { basename, join } from "node:path";
 import { readTranscriptNow } from "../../agents/conversation/read-now.ts";
-import { resumeNoteFile } from "../../agents/receive-hook.ts";
-import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { readRunPositions } from "../../run/store/positions.ts";
@@ -18,7 +15,7 @@ import { recordCalls } from "../conversation/record-calls.ts";
 import { describeError } from "../describe.ts";
 import { readEffectFacts } from "../effect-facts.ts";
 import type { MissionRecord, RecordedDecision, RecordedLife } from "../record/record.ts";
-import { continueConversation, planResume, type ResumePlan } from "./agent-conversation.ts";
+import { continueConversation, deliverByHook, planResume, type ResumePlan } from "./agent-conversation.ts";
 import { findRevivalObstacle } from "./find-obstacle.ts";
 import { fillPlaceholders } from "./resume-command.ts";
 import { type ResumeFacts, writeResumeNote } from "./resume-note.ts";
@@ -183,13 +180,6 @@ async function listLostCalls(
     context.log(`${mission}: cannot tell what the last conversation did: ${describeError(error)}`);
     return [];
   }
-}
-
-/** Undefined: nothing is to be delivered, and what an earlier life left is removed. */
-function deliverByHook({ machine, config }: PitContext, mission: MissionId, note: string | undefined): void {
-  const file = resumeNoteFile(agentPaths(config, mission).directory);
-  if (note === undefined) removeFile(machine.disk, file);
-  else replaceFile(machine.disk, file, note);
 }
 
 /** The checkpoint that all files were restored to after the last life; null when they were not. */

@@ -29,7 +29,7 @@ export const cases: AdapterCases = {
     {
       args: ["-i", "-m", "m"],
       start: ["-i", "-m", "m"],
-      resume: ["-i", "-m", "m", "--id", SESSION, "NOTE"],
+      resume: ["-i", "-m", "m", "--id", SESSION],
       restart: ["-i", "-m", "m", "NOTE"],
     },
     { args: ["auth"], start: ["auth"], resume: null, restart: ["auth"] },

@@ -28,7 +28,7 @@ export const cases: AdapterCases = {
     {
       args: ["-c", "--prompt", "Go", "dir"],
       start: ["-c", "--prompt", "Go", "dir"],
-      resume: ["--session", SESSION, "--prompt", "NOTE", "dir"],
+      resume: ["--session", SESSION, "dir"],
       restart: ["--prompt", "NOTE\n\nGo", "dir"],
     },
     { args: ["models"], start: ["models"], resume: null, restart: ["models"] },

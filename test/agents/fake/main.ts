@@ -65,8 +65,9 @@ async function live(): Promise<void> {
     process.exit(profile.codeOnSigterm);
   });
   session.open(found !== undefined);
-  session.say({ role: "user", text: request.prompt });
-  session.emit({ kind: "prompt", text: request.prompt });
+  const text = await request.prompt;
+  session.say({ role: "user", text });
+  session.emit({ kind: "prompt", text });
   await session.work();
 }
 

@@ -20,7 +20,8 @@ export interface Place {
 
 /** What the arguments ask for. */
 export interface Request {
-  readonly prompt: string;
+  /** One that a plugin sends arrives later. */
+  readonly prompt: string | Promise<string>;
   /** Resume this session; "newest": that of the directory. */
   readonly resume?: string | undefined;
   /** A new session with this id. */

@@ -34,7 +34,7 @@ const AGENTS: Readonly<Record<string, Interactive>> = {
   },
   gemini: { args: ["--yolo", "--skip-trust"] },
   qwen: { args: ["--yolo", "--auth-type", "openai"] },
-  opencode: { args: [], waitsForUser: true },
+  opencode: { args: [] },
   pi: { args: [] },
   copilot: {
     args: ["--allow-all-tools"],
@@ -103,6 +103,9 @@ describe.each(names)("%s", (name) => {
       end(pid);
       await real.world.until("the next life", () => real.world.life(MISSION).agent.pid !== pid);
       const again = openUserTerminal(real.world, ["attach", MISSION], { env, columns: 120, rows: 40 });
+      const isToldToType = () =>
+        real.run("status").stdout.includes(`${name} shows its conversation and waits for you`);
+      expect(isToldToType()).toBe(waitsForUser === true);
       if (waitsForUser) await ask(real, again, `Go on. Cut off, outcome unknown: ${cutOff(real)}`);
       await real.world.until("the end of the job", () =>
         real.model.requests.some(({ next, status }) => next === "done" && status === 200),

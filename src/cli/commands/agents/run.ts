@@ -134,6 +134,10 @@ export const command = defineCommand({
         context.say(keeping);
         if (agent !== undefined) context.say(`conversation of ${agent}: saved, and continued after a crash`);
       }
+      if (spec.terminal !== null && pitOwner(pitContext) === undefined)
+        context.say(
+          "no pit is running, so nothing is saved while the agent works, only when it ends; to start one: lazarus pit",
+        );
       if (adapter !== undefined && lacksHooks(context, adapter))
         context.say(
           `hooks of ${agent} are not installed, so Lazarus cannot tell which call was cut off; to install them: lazarus install ${agent}`,

@@ -1,7 +1,7 @@
 import { unknownMission } from "../../../cell/known-missions.ts";
 import type { WorktreeState } from "../../../cell/worktree-record.ts";
 import { describeEffect } from "../../../effects/notes.ts";
-import { type AgentState, describeHooks } from "../../../pit/describe.ts";
+import { type AgentState, describeConversation } from "../../../pit/describe.ts";
 import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../pit/view.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import { defineCommand } from "../../command.ts";
@@ -47,7 +47,7 @@ function show(context: CliContext, missions: MissionView[], pit: number | null, 
     const width = Math.min(context.terminal.columns, 120);
     const showsLive = pit !== null && missions.some((view) => describeUnsaved(view, nowMs) !== NOTHING);
     const table = renderTable(columns(context.paint, nowMs, showsLive), missions, width);
-    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(hooksLine).join("")}${missions.map(liveLines).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
+    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(conversationLines).join("")}${missions.map(liveLines).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
 }
 
@@ -56,8 +56,8 @@ function unprotectedLine({ mission_id, unprotected }: MissionView): string {
   return `${mission_id}: ${escapeControls(unprotected)} is not protected: no checkpoint holds its files; to protect it: lazarus run ${mission_id} --in ${shellWord(unprotected)} -- COMMAND\n`;
 }
 
-function hooksLine(view: MissionView): string {
-  return describeHooks(view)
+function conversationLines(view: MissionView): string {
+  return describeConversation(view)
     .map((line) => `${view.mission_id}: ${line}\n`)
     .join("");
 }

@@ -47,19 +47,28 @@ const called = (key: "tool_call" | "tool_result", { id, command }: Call) => ({
   [key]: { id, name: "run_commands", input: { commands: [command] } },
 });
 
+function waitForever(): Promise<string> {
+  setInterval(() => {}, 60_000);
+  return new Promise(() => {});
+}
+
 export const profile: Profile = {
   name: "cline",
   cannotResume: "its command line cannot be resumed",
   wrapper: "none",
   codeOnSigterm: 143,
   newId: () => `${Date.now()}_${Math.random().toString(36).slice(2, 7).padEnd(5, "0")}`,
-  parse: (args) => ({
-    prompt: positional(args, ["--id", "-m"]).at(-1) ?? "",
-    resume: optionValues(args, "--id").at(-1),
-  }),
+  // With -i, a session that is opened by its id waits for its user.
+  parse: (args) => {
+    const resume = optionValues(args, "--id").at(-1);
+    const prompt = args.includes("-i") && resume !== undefined ? waitForever() : undefined;
+    return { prompt: prompt ?? positional(args, ["--id", "-m"]).at(-1) ?? "", resume };
+  },
   newFile: (place, id) => join(data(place), "sessions", id, `${id}.messages.json`),
-  // No fake agent has a terminal.
-  findFile: () => undefined,
+  findFile: (place, id) => {
+    const path = join(data(place), "sessions", id, `${id}.messages.json`);
+    return process.argv.includes("-i") && existsSync(path) ? { path, id } : undefined;
+  },
   header: () => [],
   store: STORE,
   writesCallFirst: true,

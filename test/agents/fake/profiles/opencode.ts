@@ -77,14 +77,22 @@ function read(all: readonly JsonObject[]): Message[] {
   });
 }
 
-type Plugin = () => Promise<Record<string, (input: unknown, output: unknown) => unknown>>;
+type Plugin = (context: object) => Promise<Record<string, (input: unknown, output: unknown) => unknown>>;
+
+interface Prompt {
+  readonly body: { readonly parts: readonly { readonly text: string }[] };
+}
+
+/** A prompt that the plugin sends to the session. */
+const sent = Promise.withResolvers<string>();
+const client = { session: { promptAsync: async ({ body }: Prompt) => sent.resolve(body.parts[0]!.text) } };
 
 async function hooks(_: readonly string[], { env }: Place): Promise<Record<string, Hook[]>> {
   const { plugin = [] } = JSON.parse(env.OPENCODE_CONFIG_CONTENT ?? "{}") as { plugin?: string[] };
   const found: Record<string, Hook[]> = {};
   for (const url of plugin)
     for (const create of Object.values((await import(url)) as Record<string, Plugin>))
-      for (const [name, hook] of Object.entries(await create()))
+      for (const [name, hook] of Object.entries(await create({ client })))
         found[name] = [...(found[name] ?? []), { run: ({ input, output }) => void hook(input, output) }];
   return found;
 }
@@ -94,10 +102,14 @@ export const profile: Profile = {
   wrapper: "none",
   codeOnSigterm: 143,
   newId: () => `ses_${randomUUID().replaceAll("-", "").slice(0, 26)}`,
-  parse: (args) => ({
-    prompt: positional(args, ["--session"]).at(-1) ?? "",
-    resume: optionValues(args, "--session").at(-1),
-  }),
+  // The terminal interface ignores --prompt when it opens a session.
+  parse: (args) => {
+    const resume = optionValues(args, "--session").at(-1);
+    const isInterface = args[0] !== "run";
+    if (isInterface && resume !== undefined) return { prompt: sent.promise, resume };
+    const prompt = isInterface ? optionValues(args, "--prompt") : positional(args, ["--session"]);
+    return { prompt: prompt.at(-1) ?? "", resume };
+  },
   newFile: file,
   findFile: (place, id) => {
     const path = file(place);
