@@ -1,4 +1,4 @@
-"""The peer of `lazarus scan --json`: a straightforward version with the standard library of Python 3.
+"""A simple Python version of `lazarus scan --json`, to compare with. Uses only the standard library.
 
 Usage: scan_cells.py MISSIONS_ROOT [STALE_AFTER_SECONDS]
 """

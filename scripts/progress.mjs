@@ -3,7 +3,7 @@
 const { stderr } = process;
 const isTerminal = stderr.isTTY && process.env.TERM !== "dumb";
 
-/** `describe` returns what is going on now; it is called whenever the line is drawn. */
+/** `describe` returns the text of the line. It is called whenever the line is drawn. */
 export function startProgress(describe) {
   const startMs = performance.now();
   const elapsed = () => `${Math.round((performance.now() - startMs) / 1000)} s`;

@@ -99,5 +99,5 @@ function createTestAgent(steps: number) {
     inputSchema: jsonSchema<{ n: number }>({ type: "object" }),
     execute: ({ n }) => ({ ok: n }),
   });
-  return new ToolLoopAgent({ id: "talker", model, tools: { note }, stopWhen: isStepCount(steps + 1) });
+  return new ToolLoopAgent({ id: "writer", model, tools: { note }, stopWhen: isStepCount(steps + 1) });
 }

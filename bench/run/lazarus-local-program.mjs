@@ -1,4 +1,4 @@
-// Runs of a durable agent on SQLite, in a process of its own: argv is the path of the database and the number of runs.
+// Runs of a durable agent on SQLite, in its own process: argv is the path of the database and the number of runs.
 import { durable, openSqliteRunStore } from "lazarus/run";
 import { createAgent } from "./agent.mjs";
 import { measure } from "./measure.mjs";

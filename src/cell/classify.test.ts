@@ -68,7 +68,7 @@ describe("a cell is", () => {
 });
 
 it("every observation has exactly one state, an age in whole seconds that is never negative, and a reason unless healthy", () => {
-  const sightings = fc.record({
+  const observations = fc.record({
     missing: fc.array(fc.constantFrom("meta", "state", "logs")),
     heartbeat: fc.oneof(
       fc.record({ timestamp: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
@@ -77,7 +77,7 @@ it("every observation has exactly one state, an age in whole seconds that is nev
   });
   fc.assert(
     fc.property(
-      sightings,
+      observations,
       fc.double({ min: 0, max: 1e11, noNaN: true }),
       fc.double({ min: 1e-3, max: 1e9, noNaN: true }),
       (observation, now, limit) => {

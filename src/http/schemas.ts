@@ -159,7 +159,7 @@ const checkpointRequest = named(
     agent: plainText(200).nullable().optional(),
     /** A live point, if anything changed. */
     live: z.boolean().optional(),
-    /** Refuse unless the pit knows what changed, so that it need not walk the cell. */
+    /** Refuse unless the pit knows what changed, so that no walk of the cell is needed. */
     only_watched: z.boolean().optional(),
     /** Refuse unless the pit has the same version, configuration and environment (caller.ts). */
     caller: plainText(200).optional(),

@@ -125,7 +125,7 @@ async function latch(
   return latched;
 }
 
-/** The agent is dead and takes no more space. */
+/** Records the state now if that failed before: the dead agent no longer fills the disk. */
 async function latchAgain(context: PitContext, record: MissionRecord, state: DesiredState): Promise<void> {
   const { mission } = record;
   const { unrecorded } = await latchDesiredState(context, record, state);

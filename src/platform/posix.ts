@@ -4,7 +4,7 @@
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
 import { messageOf } from "./errors.ts";
-import { type CFunction, cPath, type Libc, openLibc, PosixError } from "./libc/libc.ts";
+import { type CFunction, type Libc, openLibc, PosixError, toCPath } from "./libc/libc.ts";
 import { bindMappings, type Mapping } from "./libc/mappings.ts";
 import { bindProcessSet, type ProcessSet } from "./libc/process-set.ts";
 
@@ -130,7 +130,7 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
     setTimes(path, atimeNs, mtimeNs) {
       putTimespec(timespecs, 0, atimeNs);
       putTimespec(timespecs, 16, mtimeNs);
-      if (utimensat(AT_FDCWD, cPath(path), timespecs, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path);
+      if (utimensat(AT_FDCWD, toCPath(path), timespecs, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path);
     },
     statx(file, words) {
       const open = typeof file === "number";
@@ -148,7 +148,7 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
       return darwin ? -1 : Number(openat2(437, directory, path, how, how.length));
     },
     makeFifo(path, mode) {
-      if (mkfifo(cPath(path), mode) !== 0) fail("mkfifo", path);
+      if (mkfifo(toCPath(path), mode) !== 0) fail("mkfifo", path);
     },
     nextData(fd, offset) {
       const start = Number(lseek(fd, offset, SEEK_DATA));
@@ -222,10 +222,10 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXa
       let size = Number(
         typeof path === "string"
           ? listStringXattr(path, names, names.length, ...noFollow)
-          : listxattr(cPath(path), names, names.length, ...noFollow),
+          : listxattr(toCPath(path), names, names.length, ...noFollow),
       );
       if (size === 0) return [];
-      const bytes = cPath(path);
+      const bytes = toCPath(path);
       while (size < 0) {
         const code = lastCode();
         if (code === "ENOTSUP" || code === "EOPNOTSUPP") return [];
@@ -242,11 +242,11 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXa
       return found;
     },
     setXattr(path, name, value) {
-      if (setxattr(cPath(path), name, value, value.length, 0, ...noFollow) !== 0)
+      if (setxattr(toCPath(path), name, value, value.length, 0, ...noFollow) !== 0)
         fail(`setxattr ${name}`, path);
     },
     removeXattr(path, name) {
-      if (removexattr(cPath(path), name, ...noFollow) !== 0) fail(`removexattr ${name}`, path);
+      if (removexattr(toCPath(path), name, ...noFollow) !== 0) fail(`removexattr ${name}`, path);
     },
   };
 }
@@ -322,7 +322,7 @@ function bindInotify({ darwin, lazy, lastCode, fail }: Libc): InotifyCalls {
       return fd < 0 ? fail("inotify_init1") : fd;
     },
     addWatch(fd, path, mask) {
-      const wd = add(fd, cPath(path), mask);
+      const wd = add(fd, toCPath(path), mask);
       return wd < 0 ? fail("inotify_add_watch", path) : wd;
     },
     removeWatch(fd, wd) {

@@ -1,4 +1,4 @@
-// The part of the conformance suite of journals that is about waiting: answers, messages, cancels, and which runs they wake.
+// The part of the conformance suite of journals that is about waiting: answers, messages, cancels, and the runs that they wake.
 import { deepEqual, equal } from "node:assert/strict";
 import type { WaitRow } from "../run/journal/journal.ts";
 import { entryRow, headRow, journalWrite, type Test } from "./journal-rows.ts";
@@ -78,7 +78,7 @@ function declareAnswers(test: Test): void {
 }
 
 function declareWakes(test: Test): void {
-  test("a run that waits is due immediately if something came for it while it ran", async (journal) => {
+  test("a waiting run is due immediately if its message arrived while it ran", async (journal) => {
     await journal.insert(headRow("r"), []);
     await journal.send("r", { ...message, name: "stop" });
     await journal.write(journalWrite("r", 1, [entryRow(1, "response")], { head: { step: 1 } }));
@@ -91,7 +91,7 @@ function declareWakes(test: Test): void {
     await journal.write(journalWrite("r", 3, [], { ...listening, epoch: 2 }));
     equal((await journal.readHead("r"))!.wakeMs, 90);
   });
-  test("what wakes a child run wakes the runs above it that wait or run", async (journal) => {
+  test("an answer for a child run also wakes its ancestors that wait or run", async (journal) => {
     await journal.insert(headRow("r"), []);
     await journal.insert(headRow("c", { parentRunId: "r" }), []);
     await journal.insert(headRow("g", { parentRunId: "c" }), []);
@@ -102,7 +102,7 @@ function declareWakes(test: Test): void {
     await journal.write(journalWrite("c", 1, [], waiting));
     deepEqual((await journal.list({ dueMs: 10 })).map(({ id }) => id).sort(), ["c", "g", "r"]);
   });
-  test("a decision about an effect of a child run wakes the run above it", async (journal) => {
+  test("a decision about an effect of a child run wakes its parent", async (journal) => {
     await journal.insert(headRow("r"), []);
     await journal.insert(headRow("c", { parentRunId: "r" }), []);
     await journal.write(journalWrite("r", 1, [], { leaseUntilMs: 0, head: { status: "waiting" } }));

@@ -15,7 +15,7 @@ import { type StartOptions, startMission } from "../../src/pit/start-mission.ts"
 import { viewMission } from "../../src/pit/view.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { createWorld, LAUNCHER } from "../cli/hermetic.ts";
-import { end, livingIn } from "../pit/pit-world.ts";
+import { findProcessesOf, killIfRunning } from "../pit/pit-world.ts";
 import { HEADLESS } from "./fake/headless.ts";
 import { countEffects, installFakes, installHooks, readRequests } from "./fake/install.ts";
 
@@ -158,9 +158,9 @@ export function createRevivalWorld(config: object = {}): RevivalWorld {
     book,
     async [Symbol.asyncDispose]() {
       await until(() => {
-        const living = livingIn(world.directory);
-        for (const pid of living) end(pid);
-        return living.length === 0;
+        const running = findProcessesOf(world.directory);
+        for (const pid of running) killIfRunning(pid);
+        return running.length === 0;
       });
       context[Symbol.dispose]();
       world[Symbol.dispose]();

@@ -23,7 +23,7 @@ import { systemMachine } from "../../src/platform/machine.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
-import { end } from "../pit/pit-world.ts";
+import { killIfRunning } from "../pit/pit-world.ts";
 import { HEADLESS } from "./fake/headless.ts";
 import { type FakeRequest, readRequests } from "./fake/install.ts";
 import { PROFILES } from "./fake/profiles.ts";
@@ -44,7 +44,7 @@ const sessionOf = ({ cell }: Book) => readSession(cell)?.session ?? null;
 async function killAt(place: string, agent: string, mission: string, env: Record<string, string> = {}) {
   const book = world.book(agent, mission, { FAKE_PAUSE: place, ...env });
   await book.start();
-  end(await book.paused());
+  killIfRunning(await book.paused());
   const record = await book.ended();
   return { book, record };
 }
@@ -84,7 +84,7 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     const book = world.book(agent, `${agent}-thinking`, { FAKE_PAUSE: "2:response" });
     await book.start();
     await book.paused();
-    end(recordedPid(world, book.mission));
+    killIfRunning(recordedPid(world, book.mission));
     expect(await book.ended()).toMatchObject({ end: { open_calls: [] } });
     await book.revive();
     expect((await book.finish()).end).toMatchObject({ kind: "departure" });
@@ -117,7 +117,7 @@ describe("a note", () => {
     const book = world.book("claude", "first-second", { FAKE_PAUSE: "1:response" });
     await book.start();
     await book.paused();
-    end(recordedPid(world, book.mission));
+    killIfRunning(recordedPid(world, book.mission));
     const first = sessionOf(book)!;
     rmSync(transcriptOf(book));
     await book.ended();
@@ -191,7 +191,7 @@ describe("hooks", () => {
     await early.start();
     await early.paused();
     expect(view(early).silent_hooks).toBe(false);
-    end(recordedPid(world, early.mission));
+    killIfRunning(recordedPid(world, early.mission));
     await early.ended();
   });
 });
@@ -259,7 +259,7 @@ describe("a session", () => {
     const refusal = 'echo "No conversation found with session ID: x" >&2; exit 1';
     world.install(own, "claude", `case "$*" in *--resume*) ${refusal};; esac\n${real}`);
     await book.start({ command: [join(own, "claude"), "-p", "Write the book"] });
-    end(await book.paused());
+    killIfRunning(await book.paused());
     await book.ended();
     const before = sessionOf(book);
     await book.revive();
@@ -380,7 +380,7 @@ describe("a transcript", () => {
   it("whose last line is cut off, with a damaged line and lines of a newer version, is resumed", async () => {
     const book = world.book("claude", "damaged", { FAKE_PAUSE: "2:file" });
     await book.start();
-    end(await book.paused());
+    killIfRunning(await book.paused());
     // Before the crash checkpoint, so that the copy is the same.
     const path = transcriptOf(book);
     const lines = readFileSync(path, "utf8").trimEnd().split("\n");
@@ -417,7 +417,7 @@ describe("a transcript", () => {
     await book.start();
     const pid = await book.paused();
     await takeCheckpoint(world.context.openMission(book.mission), { reason: "manual" });
-    end(pid);
+    killIfRunning(pid);
     truncateSync(transcriptOf(book), 0);
     await book.ended();
     await book.revive();
@@ -452,7 +452,7 @@ describe("a transcript", () => {
 it("the MCP server is passed to every life", async () => {
   const book = world.book("claude", "tools", { FAKE_PAUSE: "2:effect" });
   await book.start({ mcp: true });
-  end(await book.paused());
+  killIfRunning(await book.paused());
   await book.ended();
   await book.revive();
   const { life } = book.record();

@@ -44,7 +44,7 @@ describe("protect", () => {
     expect(mission()).toMatchObject({ worktree: world.path("my app"), unprotected: null });
   });
 
-  it("knows a directory that was moved, and continues its mission there", () => {
+  it("recognizes a directory that was moved, and continues its mission there", () => {
     world.write("app/file", "x");
     world.run(["protect", world.path("app")]);
     renameSync(world.path("app"), world.path("renamed"));
@@ -104,7 +104,7 @@ describe("protect", () => {
     expect(listTree(world.path("restored/worktree"))).toEqual(listTree(world.path("src/app")));
   });
 
-  it("a record that cannot be read is an error with a way out", () => {
+  it("a record that cannot be read is an error that says how to recover", () => {
     world.write("app/file", "x");
     world.run(["protect", world.path("app")]);
     const record = world.write("home/missions/.lazarus-worktrees/app.json", "{");

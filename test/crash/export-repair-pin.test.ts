@@ -1,5 +1,5 @@
-// Exports, index repairs and pins killed with SIGKILL at every crash point: repeated, each succeeds. Also checks that every
-// crash point of the snapshot module is in some kill loop.
+// Exports, index repairs and pins are killed with SIGKILL at every crash point and succeed when run again. Also checks that
+// a kill loop covers every crash point of the snapshot module.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -13,7 +13,7 @@ export interface Ending {
   readonly stderr: string;
 }
 
-/** Runs a program of this project's tests until it is killed at `crashAt`, or ends. */
+/** Runs a test program until it is killed at `crashAt` or ends. */
 export async function runUntil(crashAt: string, source: string, ...args: readonly string[]): Promise<Ending> {
   const program = await bundleProgram(source);
   const child = spawn(process.execPath, ["--import", ARM, program, ...args], {

@@ -9,7 +9,7 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { HEADLESS } from "../agents/fake/headless.ts";
 import { countEffects, installFakes, readRequests } from "../agents/fake/install.ts";
 import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
-import { createPitWorld, end, type PitWorld } from "../pit/pit-world.ts";
+import { createPitWorld, killIfRunning, type PitWorld } from "../pit/pit-world.ts";
 
 const ALL = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit")).map(({ name }) => name);
 /** Passed by the commands, never by a pit. */
@@ -76,7 +76,7 @@ test.each(SESSION_POINTS)("killed at %s: the conversation continues", async (poi
   world.run(line, { env: { ...env, ...HEADLESS.claude!.key } });
   const paused = join(traces, "paused");
   await world.until("step 3", () => existsSync(paused) && readFileSync(paused, "utf8") !== "");
-  end(Number(readFileSync(paused, "utf8")));
+  killIfRunning(Number(readFileSync(paused, "utf8")));
   await world.until("the end", () => world.state("m1") === "ending");
   const armed = spawn(process.execPath, ["--import", ARM, LAUNCHER, "pit"], {
     cwd: world.cwd,

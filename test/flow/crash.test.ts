@@ -15,7 +15,7 @@ interface Scenario {
   /** Command lines to run first. */
   readonly before?: readonly string[];
   prepare?(fixture: Fixture): void;
-  /** The line that is killed, and that is run again until it ends. */
+  /** The command line that is killed, then run again. */
   readonly line: string;
   /** Exit codes that the second run may end with. */
   readonly ends?: readonly number[];
@@ -123,7 +123,7 @@ const SCENARIOS: Record<string, Scenario> = {
     ends: [3],
     check: (fixture) => expect(log(fixture)).toMatch(/^(alert\n){1,2}$/),
   },
-  "update over a killed one": {
+  "update after a killed update": {
     before: [start],
     line: `flow update -w report --complete fetch ${OWNED}`,
     check: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
@@ -215,7 +215,7 @@ describe("SIGKILL at every crash point of flows", () => {
   );
 
   it("flow.mutex.dead-found: killed while removing the mutex of a killed process", async () => {
-    const scenario = SCENARIOS["update over a killed one"]!;
+    const scenario = SCENARIOS["update after a killed update"]!;
     using fixture = await prepare(scenario);
     for (const point of ["flow.mutex.taken", "flow.mutex.dead-found"]) {
       const { signal } = await runLine(words(scenario.line), { cwd: fixture.root, crashAt: point });

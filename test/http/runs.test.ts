@@ -140,7 +140,7 @@ it("a mission without runs, and a run that does not exist, are 404", async () =>
   expect(await post("/runs/nope/cancel")).toMatchObject({ answer: { runs: [] } });
 });
 
-it("another attempt is allowed for a run whose process died again and again", async () => {
+it("a run whose process died several times is allowed another attempt", async () => {
   const { journal } = store.log;
   await journal.insert(headRow("r9", { owner: "gone", leaseUntilMs: 1, deaths: 3 }), []);
   expect(await post("/runs/r9/retry")).toMatchObject({

@@ -5,7 +5,13 @@ import { type ChildProcess, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
-import { createPitWorld, end, isCheckpointProcess, livingIn, type PitWorld } from "./pit-world.ts";
+import {
+  createPitWorld,
+  findProcessesOf,
+  isCheckpointProcess,
+  killIfRunning,
+  type PitWorld,
+} from "./pit-world.ts";
 
 export interface ChaosTally {
   readonly seed: number;
@@ -108,7 +114,7 @@ async function runRounds(
     overlaps: [...HOSTILE, WITNESS].flatMap((mission) => findOverlaps(text, mission)),
     missingCheckpoints: [...HOSTILE, WITNESS].flatMap((mission) => findMissingCheckpoints(world, mission)),
     hijacked: text.includes("hijacked"),
-    leftovers: livingIn(world.directory).filter((pid) => !isCheckpointProcess(pid)).length,
+    leftovers: findProcessesOf(world.directory).filter((pid) => !isCheckpointProcess(pid)).length,
     slowestMs: Math.round(slowestMs),
     pitMib: { first: median(sizes.slice(0, third)), last: median(sizes.slice(-third)) },
     notFilled,
@@ -137,8 +143,8 @@ async function restartPit(world: PitWorld, pit: ChildProcess): Promise<ChildProc
 
 function killLife(world: PitWorld, mission: string, keeperToo: boolean): void {
   const { agent, keeper } = world.life(mission);
-  if (keeperToo) end(keeper.pid);
-  end(agent.pid);
+  if (keeperToo) killIfRunning(keeper.pid);
+  killIfRunning(agent.pid);
 }
 
 async function stopAll(world: PitWorld, pit: ChildProcess, filler: string): Promise<void> {

@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHER } from "../cli/hermetic.ts";
-import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, killIfRunning, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
 beforeEach(() => {
@@ -151,7 +151,7 @@ describe("the keeper's files", () => {
   it("a reused pid is never signaled", async () => {
     await startSleeper();
     const { keeper, agent } = world.life("m1");
-    for (const pid of [keeper.pid, agent.pid]) end(pid);
+    for (const pid of [keeper.pid, agent.pid]) killIfRunning(pid);
     const unrelated = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
     try {
       edit("life.json", (life) => ({

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createPitWorld, livingIn, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, findProcessesOf, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
 beforeEach(() => {
@@ -66,7 +66,7 @@ describe("shell metacharacters", () => {
     expect(world.run(["revive", "m1"], { env }).exit).toBe(0);
     await world.until("the same again", () => readFileSync(log, "utf8") === once + once);
     expect(world.run(["stop", "m1", "--grace", "0"], { env }).exit).toBe(0);
-    expect(livingIn(home)).toEqual([]);
+    expect(findProcessesOf(home)).toEqual([]);
   });
 });
 

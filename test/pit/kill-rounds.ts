@@ -4,7 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
-import { createPitWorld, end } from "./pit-world.ts";
+import { createPitWorld, killIfRunning } from "./pit-world.ts";
 
 export interface Tally {
   readonly seed: number;
@@ -62,8 +62,8 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       appendFileSync(join(world.directory, "rounds.log"), `${round} ${victims} in life ${epoch}\n`);
       const killedMs = performance.now();
       if (victims.includes("pit")) pit.kill("SIGKILL");
-      if (victims.includes("agent")) end(agent.pid);
-      if (victims.includes("keeper")) end(keeper.pid);
+      if (victims.includes("agent")) killIfRunning(agent.pid);
+      if (victims.includes("keeper")) killIfRunning(keeper.pid);
       const ends = victims !== "pit";
       if (ends) crashes += 1;
       if (victims.includes("pit")) {

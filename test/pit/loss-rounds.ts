@@ -9,7 +9,7 @@ import { openContents } from "../../src/snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { openVault } from "../../src/snapshot/vault/vault.ts";
 import { createRandom } from "../../src/testing/index.ts";
-import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, killIfRunning, type PitWorld } from "./pit-world.ts";
 
 const WITHIN_MS = 1000;
 /** The pit checks for changes, and whether a point is due, at its own intervals. */
@@ -50,7 +50,7 @@ export async function killRound(seed: number): Promise<Loss> {
     await new Promise((resolve) => setTimeout(resolve, random.int(0, 1500)));
     const { keeper, agent } = world.life("m1");
     const killedMs = Date.now();
-    for (const each of [pid!, keeper.pid, agent.pid]) end(each);
+    for (const each of [pid!, keeper.pid, agent.pid]) killIfRunning(each);
     const delayMs = POLLS_MS + timer.stop() + 2 * longestPointMs(world);
     return { lostMs: killedMs - oldestLost(world, killedMs), limitMs: WITHIN_MS + delayMs };
   } finally {

@@ -69,7 +69,7 @@ export function createPitWorld(): PitWorld {
       openVault(systemMachine, join(world.home, "vault"), mission)
         .list()
         .map(({ id, reason }) => ({ checkpoint_id: id, reason })),
-    processes: () => livingIn(world.home).filter((pid) => !isCheckpointProcess(pid)),
+    processes: () => findProcessesOf(world.home).filter((pid) => !isCheckpointProcess(pid)),
     processState: (pid) => /\) (\w) /.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1],
     async until(what, test, waitMs = 300_000) {
       const deadline = performance.now() + waitMs;
@@ -86,10 +86,10 @@ export function createPitWorld(): PitWorld {
       for (const pit of pits) pit.kill("SIGKILL");
       // Until none is left: one may have forked since, and none may write into the directory that is removed.
       await pitWorld.until("the end of every process", () => {
-        const living = livingIn(world.directory);
-        for (const pid of living) end(pid);
+        const running = findProcessesOf(world.directory);
+        for (const pid of running) killIfRunning(pid);
         // Threads of a pit may outlive its entry in /proc; its exit event comes when they are gone.
-        return living.length === 0 && pits.size === 0;
+        return running.length === 0 && pits.size === 0;
       });
       removeGroups(join(world.home, "run", "agents"));
       world[Symbol.dispose]();
@@ -99,7 +99,7 @@ export function createPitWorld(): PitWorld {
 }
 
 /** Kills a process; it may have ended in the meantime. */
-export function end(pid: number): void {
+export function killIfRunning(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
@@ -139,7 +139,7 @@ export function isCheckpointProcess(pid: number): boolean {
 }
 
 /** Running processes whose LAZARUS_HOME or command line names this directory, without the test's own. */
-export function livingIn(home: string): number[] {
+export function findProcessesOf(home: string): number[] {
   const isHome = (entry: string) =>
     entry === `LAZARUS_HOME=${home}` || entry.startsWith(`LAZARUS_HOME=${home}/`);
   const found: number[] = [];

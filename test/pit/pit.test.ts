@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { listCheckpoints } from "../../src/registry/checkpoints.ts";
 import { openRegistry } from "../../src/registry/registry.ts";
-import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, killIfRunning, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
 beforeEach(() => {
@@ -273,8 +273,8 @@ describe("on the end of an agent, the pit", () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     const { keeper } = world.life("m1");
     const life = join(world.home, "run", "agents", "m1", "life.json");
-    end(keeper.pid);
-    for (const pid of world.processes()) end(pid);
+    killIfRunning(keeper.pid);
+    for (const pid of world.processes()) killIfRunning(pid);
     writeFileSync(
       life,
       readFileSync(life, "utf8").replaceAll(/"bootId": "[^"]*"/g, '"bootId": "an-earlier-boot"'),

@@ -16,7 +16,7 @@ import { bundleProgram } from "../bundle.ts";
 import { runCli } from "./run-cli.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
-const DEADLY = await bundleProgram(join(import.meta.dirname, "deadly-program.ts"));
+const CRASHING = await bundleProgram(join(import.meta.dirname, "crashing-program.ts"));
 let home: string;
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "lazarus-runs-cli-"));
@@ -49,17 +49,17 @@ async function parkedRun(options: RunStoreOptions = {}) {
 }
 
 describe.each(["read", "idempotent"])("a run whose %s tool kills the process", (effect) => {
-  const boot = (state: "deadly" | "fixed") => {
+  const boot = (state: "crashing" | "fixed") => {
     const cell = join(home, "missions", "m1");
-    const { signal, stdout } = spawnSync(process.execPath, [DEADLY, cell, effect, state], {
+    const { signal, stdout } = spawnSync(process.execPath, [CRASHING, cell, effect, state], {
       encoding: "utf8",
     });
     return { signal, recovered: stdout === "" ? [] : JSON.parse(stdout) };
   };
   test("is skipped after five attempts until `runs retry`", async () => {
     mkdirSync(join(home, "missions", "m1", "state"), { recursive: true });
-    for (let life = 0; life < 6; life += 1) expect(boot("deadly").signal, `life ${life}`).toBe("SIGKILL");
-    const [skipped] = boot("deadly").recovered;
+    for (let life = 0; life < 6; life += 1) expect(boot("crashing").signal, `life ${life}`).toBe("SIGKILL");
+    const [skipped] = boot("crashing").recovered;
     expect(skipped).toMatchObject({ how: "skipped" });
     expect(skipped.reason).toContain("resumed 5 times");
     expect(skipped.reason).toContain("lazarus runs retry r1");
@@ -192,10 +192,10 @@ describe("lazarus runs", () => {
     ["runs --mission ../../etc", 2, /mission/],
     ["runs prune --days -1", 2, /0 or more/],
     ["runs prune --keep many", 2, /--keep/],
-  ])("`lazarus %s` is refused and changes nothing", async (words, exit, says) => {
+  ])("`lazarus %s` is refused and changes nothing", async (words, exit, message) => {
     await parkedRun();
     const refused = await lazarus(words);
-    expect(refused.err).toMatch(says);
+    expect(refused.err).toMatch(message);
     expect(refused.exit).toBe(exit);
     await using store = openCellRunStore(join(home, "missions", "m1"));
     expect(await store.list()).toMatchObject([{ runId: "r1", status: "needs-human" }]);

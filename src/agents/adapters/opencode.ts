@@ -131,7 +131,7 @@ function toolSteps(part: JsonObject, atMs: number | null): Step[] {
   return [call, { kind: "result", id, text: asText(state.output) || asText(state.error), atMs }];
 }
 
-/** A line of output starts with "Error:"; what the plugin reports, with the status or the message. */
+/** Errors in the output start with "Error:", those that the plugin reports with the status or the message. */
 const PATTERNS: FailurePatterns = {
   quota: [
     "^(?:error: )?(?:429\\b|rate limit reached|too many requests|quota exceeded)",

@@ -2,7 +2,7 @@
 // load, so text that cannot contain a secret (short words, lowercase slugs) is recognized first and loads nothing:
 // that is nearly every `flow update`.
 import { LazarusError } from "../../platform/errors.ts";
-import { mentionsSecret } from "../../platform/secrets/generic.ts";
+import { mayContainSecret } from "../../platform/secrets/generic.ts";
 
 /** A longer word with digits or capitals; otherwise a secret is a URL, a PEM block, or follows a word such as `password`. */
 const MAX_HARMLESS_WORD = 15;
@@ -10,7 +10,7 @@ const LOWER_SLUG = /^[a-z._/-]+$/;
 
 /** Whether the rules need to check this text. */
 export function mayHoldSecret(text: string): boolean {
-  if (text.includes("://") || text.includes("BEGIN") || text.includes("=") || mentionsSecret(text))
+  if (text.includes("://") || text.includes("BEGIN") || text.includes("=") || mayContainSecret(text))
     return true;
   return text.split(/\s+/).some((word) => word.length > MAX_HARMLESS_WORD && !LOWER_SLUG.test(word));
 }

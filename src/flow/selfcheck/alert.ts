@@ -67,7 +67,7 @@ async function alertTargets(
   for (const target of TARGETS) {
     const address = targets[target];
     if (address === undefined) continue;
-    const { changed, remember } = chooseNewFindings(report, before[target] ?? {});
+    const { changed, current } = chooseNewFindings(report, before[target] ?? {});
     if (changed.length > 0) {
       const problem = await send(workspace, report, { target, address }, new Set(changed));
       if (problem !== undefined) {
@@ -76,7 +76,7 @@ async function alertTargets(
         continue;
       }
     }
-    after[target] = remember;
+    after[target] = current;
     for (const file of changed) alerted.add(file);
   }
   if (alerted.size > 0) crashPoint("flow.selfcheck.alerted");
@@ -88,12 +88,12 @@ async function alertTargets(
 export function chooseNewFindings(
   report: SelfcheckReport,
   sent: SentFindings,
-): { changed: string[]; remember: SentFindings } {
-  const now: Record<string, string> = {};
-  for (const { file, status, updatedAt } of report.findings) now[file] = `stale ${status} ${updatedAt}`;
-  for (const { file, why, reason } of report.invalid) now[file] = `invalid ${why} ${reason}`;
-  const changed = Object.keys(now).filter((file) => now[file] !== sent[file]);
-  return { changed, remember: now };
+): { changed: string[]; current: SentFindings } {
+  const current: Record<string, string> = {};
+  for (const { file, status, updatedAt } of report.findings) current[file] = `stale ${status} ${updatedAt}`;
+  for (const { file, why, reason } of report.invalid) current[file] = `invalid ${why} ${reason}`;
+  const changed = Object.keys(current).filter((file) => current[file] !== sent[file]);
+  return { changed, current };
 }
 
 async function send(

@@ -96,12 +96,12 @@ function parseClock(text: string, nowMs: number): number | undefined {
       text,
     );
   if (match === null) return undefined;
-  const [, month, day, hourText, minuteText, half, zone] = match;
-  if (minuteText === undefined && half === undefined) return undefined;
+  const [, month, day, hourText, minuteText, meridiem, zone] = match;
+  if (minuteText === undefined && meridiem === undefined) return undefined;
   let hour = Number(hourText);
   const minute = Number(minuteText ?? 0);
-  if (hour > (half ? 12 : 23) || minute > 59) return undefined;
-  if (half) hour = (hour % 12) + (half.toLowerCase() === "pm" ? 12 : 0);
+  if (hour > (meridiem ? 12 : 23) || minute > 59) return undefined;
+  if (meridiem) hour = (hour % 12) + (meridiem.toLowerCase() === "pm" ? 12 : 0);
   const now = new Date(nowMs);
   const offsetMs = zoneOffsetMs(zone, nowMs);
   const local = new Date(nowMs + offsetMs);

@@ -73,14 +73,14 @@ describe("while its keeper lives", () => {
     expect(members(nested, { locks })).toEqual([900_002, 900_005, 900_006, 900_010, 900_011]);
     const directory = join(config.run_dir, "agents", "m2");
     mkdirSync(directory, { recursive: true });
-    const name = (startTime: string) =>
+    const writeLife = (startTime: string) =>
       writeFileSync(
         join(directory, "life.json"),
         JSON.stringify({ epoch: 1, keeper: at(900_010, startTime), agent: at(900_011, "106") }),
       );
-    name("99");
+    writeLife("99");
     expect(members(nested, { locks })).toContain(900_010);
-    name("105");
+    writeLife("105");
     expect(members(nested, { locks })).toEqual([900_002, 900_005, 900_006]);
     expect(members(nested)).toContain(900_010);
   });
@@ -102,7 +102,7 @@ describe("after its keeper was killed", () => {
       900_002, 900_003, 900_005, 900_006, 900_007, 900_008,
     ]);
   });
-  test("a reused pid counts neither as agent nor as session", () => {
+  test("a reused pid counts neither as the agent nor as its session", () => {
     expect(members([entry(900_002, "555", 7)])).toEqual([]);
     expect(members([entry(900_001, "999", 900_001), entry(900_010, "1000", 900_001)])).toEqual([]);
   });
@@ -111,11 +111,11 @@ describe("after its keeper was killed", () => {
     expect(members(table)).toEqual([900_005]);
     expect(members([...table, entry(900_002, "555", 900_002)])).toEqual([]);
   });
-  test("a foreground agent does not take its terminal's session with it", () => {
+  test("a life does not include the session of a foreground agent's terminal", () => {
     const foreground = { ...identity, life: { ...identity.life!, detached: false } };
     expect(members([entry(900_010, "102", 900_001)], {}, foreground)).toEqual([]);
   });
-  test("nothing is left after a reboot, and zombies do not count", () => {
+  test("a life has no processes after a reboot, and zombies do not count", () => {
     expect(members([entry(900_002, "101", 900_001)], {}, { ...identity, bootId: "boot-2" })).toEqual([]);
     expect(members([entry(900_002, "101", 900_001, 1, "Z")])).toEqual([]);
   });

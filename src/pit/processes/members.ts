@@ -111,7 +111,7 @@ function isForeignKeeper({ config, mission }: LifeIdentity, kernel: KernelView, 
   );
 }
 
-/** Variables of other users' processes are unreadable; those never belong to us. */
+/** Variables of other users' processes are unreadable; those are never part of a life. */
 function hasToken(pid: number, token: string): boolean {
   const text = quietly(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? "";
   return `\0${text}`.includes(`\0LAZARUS_LIFE=${token}\0`);

@@ -22,7 +22,7 @@ import { withReserve } from "../../platform/reserve.ts";
 import { reserveFile } from "../paths.ts";
 import { DEFAULTS, DESIRED_STATES, type MissionRecord, REVIVE_MODES } from "./record.ts";
 
-/** Missions that ever had an agent or their own settings, sorted by name. A directory with nothing but locks is that of a restore. */
+/** Missions that ever had an agent or their own settings, sorted by name. A directory with only locks was made by a restore. */
 export function listAgentMissions(config: Config): MissionId[] {
   const hadAgent = (mission: MissionId) => {
     const { epoch, record } = agentPaths(config, mission);

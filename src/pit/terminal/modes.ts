@@ -1,13 +1,13 @@
-// The state of a terminal that outlives what is on the screen: alternate screen, mouse, bracketed paste, cursor, keyboard.
+// The state of a terminal apart from what is on the screen: alternate screen, mouse, bracketed paste, cursor, keyboard.
 // A viewer that attaches later needs it, and it must be undone on a terminal that detaches. Pure: no I/O.
 
 export interface TerminalModes {
-  /** Takes a sequence that the agent has written. */
+  /** Updates the state from a sequence that the agent has written. */
   apply(sequence: string): void;
   readonly isAlternate: boolean;
-  /** What puts a fresh terminal into this state. */
+  /** The sequences that put a new terminal into this state. */
   enter(): string;
-  /** What puts a terminal from this state into that of a shell prompt. */
+  /** The sequences that put it back into the state that a shell expects. */
   leave(): string;
 }
 

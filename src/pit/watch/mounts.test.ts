@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findRemote, mountsOf, parseMounts } from "./mounts.ts";
+import { findMountsOf, findRemote, parseMounts } from "./mounts.ts";
 
 const TABLE = `21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 22 21 0:40 / /srv/a\\040b rw - tmpfs tmpfs rw
@@ -10,7 +10,7 @@ const TABLE = `21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 
 it("finds the mounts that a directory is on and contains", () => {
   const mounts = parseMounts(TABLE);
-  const paths = (directory: string) => mountsOf(mounts, directory).map(({ path }) => path);
+  const paths = (directory: string) => findMountsOf(mounts, directory).map(({ path }) => path);
   expect(paths("/home/user")).toEqual(["/"]);
   expect(paths("/srv/a b/c")).toEqual(["/srv/a b"]);
   expect(paths("/srv/app")).toEqual(["/srv/app", "/srv/app/data"]);
@@ -19,7 +19,7 @@ it("finds the mounts that a directory is on and contains", () => {
 
 it("names a file system whose changes are not reported", () => {
   const mounts = parseMounts(TABLE);
-  expect(findRemote(mountsOf(mounts, "/srv/app"))).toContain("/srv/app/data is a nfs4 file system");
-  expect(findRemote(mountsOf(mounts, "/srv/apple"))).toContain("fuse.sshfs");
-  expect(findRemote(mountsOf(mounts, "/home"))).toBe(undefined);
+  expect(findRemote(findMountsOf(mounts, "/srv/app"))).toContain("/srv/app/data is a nfs4 file system");
+  expect(findRemote(findMountsOf(mounts, "/srv/apple"))).toContain("fuse.sshfs");
+  expect(findRemote(findMountsOf(mounts, "/home"))).toBe(undefined);
 });

@@ -1,5 +1,5 @@
-// What the mount table says about a watch: a mount in or above a tree replaces directories without any event, and on file systems
-// that other machines write to, inotify reports only what this one writes. Pure: the caller reads /proc/self/mountinfo.
+// Mounts that limit a watch. A mount in or above a tree replaces directories without any event, and on a file system that
+// other machines write to, inotify reports only the writes of this one. Pure: the caller reads /proc/self/mountinfo.
 
 export interface Mount {
   readonly path: string;
@@ -26,18 +26,18 @@ export function parseMounts(text: string): Mount[] {
 }
 
 /** The mounts that a directory is on or contains, the one that it is on first. */
-export function mountsOf(mounts: readonly Mount[], directory: string): Mount[] {
+export function findMountsOf(mounts: readonly Mount[], directory: string): Mount[] {
   const isIn = (path: string, parent: string) =>
     path === parent || parent === "/" || path.startsWith(`${parent}/`);
   const above = mounts.filter(({ path }) => isIn(directory, path));
   const longest = Math.max(0, ...above.map(({ path }) => path.length));
-  // Of several mounts on one place, the last is on top.
+  // Of several mounts on one path, the last one counts.
   const own = above.findLast(({ path }) => path.length === longest);
   const below = mounts.filter(({ path }) => path !== directory && isIn(path, directory));
   return own === undefined ? below : [own, ...below];
 }
 
-/** Why changes on these mounts are not all reported; undefined when they are. */
+/** Why some changes on these mounts are not reported; undefined when all are. */
 export function findRemote(mounts: readonly Mount[]): string | undefined {
   const remote = mounts.find(({ type }) => REMOTE.test(type));
   return remote && `${remote.path} is a ${remote.type} file system, whose changes inotify does not report`;

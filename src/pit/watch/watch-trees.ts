@@ -25,7 +25,7 @@ import { decodePath, joinPath } from "../../snapshot/model/path-bytes.ts";
 import { createMatcher } from "../../snapshot/path-patterns.ts";
 import { cellPath, type Directory, findChild, type Tree, type WatchedRoot } from "./directories.ts";
 import { DirtyPaths, type TakenPaths, unknownPaths } from "./dirty-paths.ts";
-import { findRemote, type Mount, mountsOf } from "./mounts.ts";
+import { findMountsOf, findRemote, type Mount } from "./mounts.ts";
 import {
   type Calls,
   forget,
@@ -180,7 +180,7 @@ function lose(trees: Iterable<Tree>, why: string): void {
 
 function describeMounts({ roots }: Tree, mounts: readonly Mount[]): string {
   return roots
-    .flatMap(({ path }) => mountsOf(mounts, path))
+    .flatMap(({ path }) => findMountsOf(mounts, path))
     .map(({ key }) => key)
     .join("\n");
 }
@@ -195,7 +195,7 @@ function rewatch(calls: Calls, tree: Tree): void {
   tree.isStale = false;
   tree.unread.length = 0;
   tree.limit = undefined;
-  tree.unwatched = findRemote(tree.roots.flatMap(({ path }) => mountsOf(mounts, path))) ?? null;
+  tree.unwatched = findRemote(tree.roots.flatMap(({ path }) => findMountsOf(mounts, path))) ?? null;
   tree.pass += 1;
   const roots = tree.unwatched === null ? tree.roots.map((root) => watchOne(calls, tree, root)) : [];
   const missing = tree.roots.find((_, index) => roots[index] === undefined);

@@ -50,6 +50,6 @@ export function openLibc(koffi: any, darwin: boolean): Libc {
 }
 
 /** The path with a terminating zero byte. */
-export function cPath(path: FilePath): Buffer {
+export function toCPath(path: FilePath): Buffer {
   return Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
 }

@@ -7,11 +7,16 @@ import type { SecretRange } from "./find.ts";
 
 /** Every generic secret in `text`: only the value, without its name. Ranges may overlap. */
 export function findGenericSecrets(text: string): SecretRange[] {
-  return [...privateKeys(text), ...webTokens(text), ...authorizations(text), ...assignments(text)];
+  return [
+    ...findPrivateKeys(text),
+    ...findWebTokens(text),
+    ...findAuthorizations(text),
+    ...findAssignments(text),
+  ];
 }
 
-/** Whether `text` has a word that an assignment or a header with a secret must have. Cheap; for callers on the hot path. */
-export function mentionsSecret(text: string): boolean {
+/** False when `text` has none of the words that an assignment or a header with a secret needs. Cheap; for the hot path. */
+export function mayContainSecret(text: string): boolean {
   return /passw|passphrase|pwd|secret|token|api.?key|access.?key|credential|bearer|basic|eyJ/i.test(text);
 }
 
@@ -19,7 +24,7 @@ const PEM_BEGIN = /-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?----
 const PEM_END = /-----END [A-Z0-9 ]{1,60}-----/g;
 
 /** To the END line, or to the end of the text when it was cut off. */
-function privateKeys(text: string): SecretRange[] {
+function findPrivateKeys(text: string): SecretRange[] {
   return [...text.matchAll(PEM_BEGIN)].map(({ index }) => {
     PEM_END.lastIndex = index;
     const end = PEM_END.exec(text);
@@ -30,7 +35,7 @@ function privateKeys(text: string): SecretRange[] {
 /** `eyJ` is the base64 of `{"`. */
 const WEB_TOKEN = /(?<![\w-])(eyJ[\w-]{8,4096})(?:\.[\w-]{0,65536}){2,4}/g;
 
-function webTokens(text: string): SecretRange[] {
+function findWebTokens(text: string): SecretRange[] {
   return [...text.matchAll(WEB_TOKEN)]
     .filter(([, header]) => isWebTokenHeader(header!))
     .map(({ 0: all, index }) => ({ kind: "jwt", start: index, end: index + all.length }));
@@ -42,7 +47,7 @@ function isWebTokenHeader(base64: string): boolean {
 
 const AUTHORIZATION = /\b(?:Bearer|Basic|Token)[ \t]{1,8}([\w.~+/-]{16,}={0,2})/gi;
 
-function authorizations(text: string): SecretRange[] {
+function findAuthorizations(text: string): SecretRange[] {
   return [...text.matchAll(AUTHORIZATION)]
     .filter(([, value]) => looksRandom(value!))
     .map(({ 0: all, 1: value, index }) => {
@@ -61,7 +66,7 @@ const KEY_NAME = /(?:secret|token|credentials?|(?:api|access|secret|private|auth
 /** Opaque, but not secret: positions in a list, and tokens that protect a form. */
 const OPEN_TOKEN_NAME = /(?:page|next|continuation|sync|start|cursor|csrf)[_.-]?token$/i;
 
-function assignments(text: string): SecretRange[] {
+function findAssignments(text: string): SecretRange[] {
   const found: SecretRange[] = [];
   for (const match of text.matchAll(ASSIGNMENT)) {
     const [all, name, sign] = match;

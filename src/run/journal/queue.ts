@@ -1,4 +1,4 @@
-// Which queued runs to start, and how long a full bucket makes a call wait. Pure; the same for all journals.
+// Which queued runs to start, and how long a rate limit makes a call wait. Pure; the same for all journals.
 
 /** How many runs of a queue may be `running` at the same time; a limit that is left out does not apply. */
 export interface QueueLimits {

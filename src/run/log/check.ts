@@ -1,5 +1,5 @@
 // Checks that a run that was read is complete: its rows are valid for this version, and no step is missing. A run that
-// fails is reported as damaged and left alone. Pure.
+// fails is reported as damaged and not changed. Pure.
 import { LazarusError } from "../../platform/errors.ts";
 import type { HeadRow } from "../journal/journal.ts";
 import type { Entry } from "./entry.ts";

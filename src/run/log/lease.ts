@@ -1,6 +1,6 @@
 // Who may write a run (INV-4): the owner's name, and the pure decision whether a lease can be claimed. A lease ends when
 // it expires, is released, or its owner is known to be dead on this host, so that a restart after a crash does not
-// have to wait for the expiry. Claiming is a compare-and-swap on the epoch, in the backend.
+// have to wait for the expiry. Claiming is a compare-and-swap on the epoch, in the journal.
 import { isAlive, type Processes, type ProcessIdentity } from "../../platform/process-identity.ts";
 
 /** Duration of a lease; every save renews it. */

@@ -60,7 +60,7 @@ export async function deleteRun(
   return removed.length > 0;
 }
 
-/** A run that has not ended would be lost; a repeated call of its parent would start a lost child again. */
+/** Refuses a run that has not ended, and a child whose parent may ask for its result again. */
 async function refuseNeeded(log: RunLog, { id, status, parentRunId }: HeadRow): Promise<void> {
   const hint = `end it first: lazarus runs cancel ${id}; in the library, deleteRun(log, id, { force: true }) deletes it anyway`;
   if (!isEnded(status)) throw busy(id, status === "running" ? "can be resumed" : `is ${status}`, hint);

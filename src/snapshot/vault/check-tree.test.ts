@@ -55,7 +55,7 @@ describe("a tree", () => {
       table([], ["d/e"]),
       { "d/e/f": "is below a missing directory" },
     ],
-    ["a root that is no directory", table([link(".")]), { ".": "is below a symlink" }],
+    ["a root that is not a directory", table([link(".")]), { ".": "is below a symlink" }],
     ["a file without bytes", table([entry("h", { sha256: "ab".repeat(32) })]), { h: "has no content" }],
     ["a file without a digest", table([entry("h", { sha256: "" })]), { h: "has no digest" }],
     [
@@ -87,7 +87,7 @@ describe("a quick scan of a whole tree", () => {
   });
 });
 
-/** Scans the tables against what they hold themselves, with other entries for some paths. */
+/** Compares the tables with their own entries, some of which `packed` replaces. */
 function isSound(tables: readonly Toc[], packed: readonly TocEntry[] = []): boolean {
   const entries = [...mergeTables(tables).values(), ...packed].filter((each) => each !== undefined);
   const scan = scanTree(new Map(entries.map((each) => [each.path, { entry: each }])));
@@ -99,7 +99,7 @@ function isSound(tables: readonly Toc[], packed: readonly TocEntry[] = []): bool
   return scan.isSound();
 }
 
-/** What the two hold together, in one layer. */
+/** The entries of both, in one layer. */
 function withoutRemovals(lower: Toc, upper: Toc): Toc {
   return table([...mergeTables([lower, upper]).values()].filter((each) => each !== undefined));
 }

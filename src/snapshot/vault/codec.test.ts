@@ -7,7 +7,7 @@ import { CODECS, codecOf, gzipCodec, isLocalOnly, looksIncompressible } from "./
 const SIZES = [1, 100, 65_530, 65_531, 65_532, 200_000];
 
 describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, codec) => {
-  it("round-trips, and inflates no more than the limit", () => {
+  it("round-trips, and decompresses no more than the limit", () => {
     for (const raw of [
       Buffer.alloc(0),
       Buffer.from("text"),
@@ -28,7 +28,7 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, 
     }
   });
 
-  it("accepts nothing but its own footer", () => {
+  it("accepts only its own footer", () => {
     const footer = { tocOffset: 2 ** 40 + 3, tocLength: 12_345 };
     const bytes = codec.encodeFooter(footer);
     expect(bytes).toHaveLength(codec.footerLength);

@@ -40,9 +40,9 @@ async function writeBook(agent: string, mission: string): Promise<{ book: Book; 
 
 describe.concurrent.each(AGENTS)("%s", (agent) => {
   const { cannotResume, notCaptured } = PROFILES[agent]!;
-  const [itGoesBack, itStays] = notCaptured === undefined ? [it] : [undefined, it];
+  const [itRestoresBoth, itRestoresFiles] = notCaptured === undefined ? [it] : [undefined, it];
 
-  itGoesBack?.(
+  itRestoresBoth?.(
     "restored to step 2 and revived, continues with step 3; undo brings files and conversation back",
     async () => {
       const { book, second } = await writeBook(agent, `${agent}-restored`);
@@ -66,7 +66,7 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     },
   );
 
-  itStays?.("restored to step 2, is told that its conversation is ahead of the files", async () => {
+  itRestoresFiles?.("restored to step 2, is told that its conversation is ahead of the files", async () => {
     const { book, second } = await writeBook(agent, `${agent}-restored`);
     const context = world.context.openMission(book.mission);
     const whole = (await readConversation(context)).position;

@@ -72,7 +72,7 @@ function start(
   return { child, end: once(child, "close").then(([code]) => ({ code, output })) };
 }
 
-/** What hooks report of a whole life, by the moment that an agent may have no event for. */
+/** What hooks report during a life. An agent may have no event for some of these moments. */
 const REPORTED: readonly (readonly [string, Moment])[] = [
   ["session", { kind: "session", resumed: false }],
   ["tool-start", { kind: "before-tool", call: { id: "1", command: "x" } }],
@@ -102,7 +102,7 @@ describe.each(Object.keys(PROFILES))("fake %s", (name) => {
   test("continues after a kill in step 3, with a note about the cut-off call", async () => {
     const { child, end } = start(name, firstLife(), { FAKE_PAUSE: "3:effect" });
     await vi.waitUntil(() => existsSync(join(root, "traces", "paused")) || child.exitCode !== null, WAIT);
-    // A transcript without the open call looks finished; its adapter says that this proves nothing.
+    // A transcript without the open call looks finished; its adapter does not accept that as proof.
     expect(position().isFinished).toBe(!adapter.exitZeroMeansFinished);
     process.kill(-child.pid!, "SIGKILL");
     await end;
@@ -130,7 +130,7 @@ describe.each(Object.keys(PROFILES))("fake %s", (name) => {
     ).toBe(true);
   });
 
-  test("an API error ends a life with the class that the adapter reads", async () => {
+  test("an API error ends a life, and its adapter recognizes the class of the failure", async () => {
     const { code, output } = await start(name, firstLife(), { FAKE_FAIL: "529*1@2" }).end;
     expect(code).not.toBe(0);
     const lines = output.split("\n");

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { processTree } from "../../../src/pit/processes/process-table.ts";
-import { createPitWorld, end, type PitWorld } from "../../pit/pit-world.ts";
+import { createPitWorld, killIfRunning, type PitWorld } from "../../pit/pit-world.ts";
 import { countEffects } from "../fake/install.ts";
 import { type MockModel, startMockModel } from "../mock-model/server.ts";
 import { AGENTS } from "./agents.ts";
@@ -113,9 +113,9 @@ export async function createRealWorld(
         (file) =>
           /^chapter-\d\.md$/.test(file) && readFileSync(join(work, file), "utf8") === `chapter ${file[8]}\n`,
       ),
-    kill: () => end(world.life(MISSION).agent.pid),
+    kill: () => killIfRunning(world.life(MISSION).agent.pid),
     killAll() {
-      for (const pid of processTree(world.life(MISSION).agent.pid)) end(pid);
+      for (const pid of processTree(world.life(MISSION).agent.pid)) killIfRunning(pid);
     },
     async untilState(...states) {
       const what = `${name} to be ${states.join(" or ")}`;

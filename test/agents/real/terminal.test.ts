@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { end } from "../../pit/pit-world.ts";
+import { killIfRunning } from "../../pit/pit-world.ts";
 import { openUserTerminal, type UserTerminal } from "../../pit/user-terminal.ts";
 import { installAgent } from "./install.ts";
 import { createRealWorld, MISSION, type RealWorld, STEPS } from "./real-world.ts";
@@ -100,7 +100,7 @@ describe.each(names)("%s", (name) => {
       // It keeps working without a viewer.
       await step(3);
       expect(real.world.life(MISSION).agent.pid).toBe(pid);
-      end(pid);
+      killIfRunning(pid);
       await real.world.until("the next life", () => real.world.life(MISSION).agent.pid !== pid);
       const again = openUserTerminal(real.world, ["attach", MISSION], { env, columns: 120, rows: 40 });
       const isToldToType = () =>

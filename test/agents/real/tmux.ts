@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { processTree } from "../../../src/pit/processes/process-table.ts";
 import { shellWord } from "../../../src/platform/shell-word.ts";
-import { end } from "../../pit/pit-world.ts";
+import { killIfRunning } from "../../pit/pit-world.ts";
 import type { RealWorld } from "./real-world.ts";
 
 export interface Tmux {
@@ -48,7 +48,7 @@ export function openTmux(real: RealWorld, plugin: string, env: Readonly<Record<s
     },
     save: () => void tmux("run-shell", `${join(plugin, "scripts", "save.sh")} quiet`),
     kill() {
-      for (const pid of processTree(Number(tmux("display-message", "-p", "#{pid}")))) end(pid);
+      for (const pid of processTree(Number(tmux("display-message", "-p", "#{pid}")))) killIfRunning(pid);
       rmSync(socket, { force: true });
     },
     async restore() {

@@ -64,7 +64,7 @@ function renderRows({ machine, paint, terminal }: CliContext, rows: readonly Row
   );
 }
 
-/** Folds runs of live points. Not a single one, which takes no more space, and never the newest checkpoint. */
+/** Folds runs of two or more live points. The newest checkpoint is never folded. */
 function foldLivePoints(rows: readonly Row[]): Line[] {
   const lines: Line[] = [];
   let run: Row[] = [];
@@ -115,7 +115,7 @@ function isRepeat({ ref, metadata }: Row): boolean {
   return metadata !== undefined && metadata.checkpoint_id !== ref.id;
 }
 
-function marks(row: Row): string {
+function listMarks(row: Row): string {
   const { ref, metadata } = row;
   const all = [
     metadata === undefined && "damaged",
@@ -127,7 +127,7 @@ function marks(row: Row): string {
   return all.filter((mark) => mark !== false).join(" ");
 }
 
-/** The user's message, and the turn of the conversation. */
+/** The user's message and the turn of the conversation. */
 function describeRow({ ref, metadata }: Row): string {
   const turn = metadata?.conversation === undefined ? null : turnText(metadata.conversation);
   return [ref.message, turn].filter((text) => text !== null).join("; ");
@@ -149,7 +149,7 @@ function columns(nowMs: number): Column<Row>[] {
         row.metadata ? (isRepeat(row) ? "-" : formatBytes(row.metadata.counts.stored_bytes)) : "?",
       alignRight: true,
     },
-    { head: "MARKS", cell: marks },
+    { head: "MARKS", cell: listMarks },
     { head: "MESSAGE", cell: describeRow, shrinks: true },
   ];
 }

@@ -8,7 +8,7 @@ import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { ROOT_OPTION, shown, workspaceOf } from "./flow-space.ts";
 
-const MOST_LINES = 50;
+const MAX_LINES = 50;
 
 export const command = defineCommand({
   about:
@@ -56,8 +56,8 @@ function render({ count, findings, invalid, thresholdMinutes }: SelfcheckReport)
         `- INVALID ${shown(workflowId)} file=${shown(file)}: ${shown(reason)}`,
     ),
   ];
-  const more = lines.length - 1 - MOST_LINES;
-  if (more > 0) lines.splice(1 + MOST_LINES, more, `… and ${more} more; --json lists all`);
+  const more = lines.length - 1 - MAX_LINES;
+  if (more > 0) lines.splice(1 + MAX_LINES, more, `… and ${more} more; --json lists all`);
   return `${lines.join("\n")}\n`;
 }
 

@@ -7,7 +7,7 @@ import { defineCommand } from "../../command.ts";
 import { formatDuration } from "../../render/format.ts";
 import { required, shown, WORKFLOW_OPTIONS, workspaceOf } from "./flow-space.ts";
 
-const MOST_NOTES = 2000;
+const MAX_NOTES = 2000;
 
 export const command = defineCommand({
   about:
@@ -27,7 +27,7 @@ export const command = defineCommand({
     const lock = readLock(place);
     const nowMs = machine.clock.nowMs();
     const expired = isExpired(flow, nowMs);
-    const quoted = (text: string) => JSON.stringify(shown(text, MOST_NOTES));
+    const quoted = (text: string) => JSON.stringify(shown(text, MAX_NOTES));
     const list = (steps: readonly string[]) => (steps.length === 0 ? "-" : steps.map(quoted).join(" "));
     context.emit(
       "flow/1",
@@ -51,7 +51,7 @@ export const command = defineCommand({
           ["locked by", shown(describeLock(lock))],
           ["hand-off to", flow.handoffTo ? quoted(flow.handoffTo) : "-"],
           ["notes (data)", flow.notes ? quoted(flow.notes) : "-"],
-          ["file", shown(place.file, MOST_NOTES)],
+          ["file", shown(place.file, MAX_NOTES)],
         ]
           .map(([key, value]) => `${key!.padEnd(12)}  ${value}\n`)
           .join(""),

@@ -31,21 +31,21 @@ function lines(message: Message): JsonObject[] {
   const { text, call } = message;
   const metadata = { sampled_through_sequence: randomInt(2 ** 40) };
   const content = [{ type: "output_text", text }];
-  const spoken = line(
+  const reply = line(
     "response_item",
     { type: "message", id: randomUUID(), role: "assistant", content },
     metadata,
   );
   if (call === undefined)
-    return [spoken, line("event_msg", { type: "task_complete", last_agent_message: text })];
+    return [reply, line("event_msg", { type: "task_complete", last_agent_message: text })];
   const { id: call_id, command } = call;
-  const made = {
+  const toolCall = {
     type: "function_call",
     name: "exec_command",
     arguments: JSON.stringify({ cmd: command }),
     call_id,
   };
-  return [spoken, line("response_item", made, metadata)];
+  return [reply, line("response_item", toolCall, metadata)];
 }
 
 function read(all: readonly JsonObject[]): Message[] {

@@ -12,7 +12,7 @@ import { createScriptedModel } from "./scripted-model.ts";
 
 const [cell = "", effect = "", state = ""] = process.argv.slice(2);
 const agent: Agent = {
-  id: "deadly",
+  id: "crashing",
   tools: {
     act: {
       inputSchema: jsonSchema<object>({ type: "object" }),
