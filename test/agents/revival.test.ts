@@ -140,7 +140,7 @@ describe("a CLI that takes no prompt when it resumes in a terminal", () => {
   it("gets the note from our plugin: opencode continues by itself", async () => {
     const book = world.book("opencode", "opencode-terminal", { FAKE_PAUSE: "2:effect" });
     await book.start({ command: ["opencode", "--prompt", "Write the book"] });
-    end(await book.paused());
+    killIfRunning(await book.paused());
     await book.ended();
     await book.revive();
     await book.finish();
@@ -153,7 +153,7 @@ describe("a CLI that takes no prompt when it resumes in a terminal", () => {
   it("waits for its user, and status and why say what to type: cline", async () => {
     const book = world.book("cline", "cline-terminal", { FAKE_PAUSE: "2:effect" });
     await book.start({ command: ["cline", "-i", "Write the book"] });
-    end(await book.paused());
+    killIfRunning(await book.paused());
     await book.ended();
     await book.revive();
     expect(viewMission(world.context, book.mission)!.waits_for_user).toBe(true);
@@ -162,7 +162,7 @@ describe("a CLI that takes no prompt when it resumes in a terminal", () => {
     );
     expect(book.why()).toMatch(/lazarus attach cline-terminal\n*$/);
     expect(readFileSync(join(book.cell, "artifacts/handoff.md"), "utf8")).toContain("chapter-2.md");
-    end(recordedPid(world, book.mission));
+    killIfRunning(recordedPid(world, book.mission));
     await book.ended();
     expect(viewMission(world.context, book.mission)!.waits_for_user).toBe(false);
   });
