@@ -31,7 +31,9 @@ const mission = () => (world.json("status --json").missions as Record<string, un
 describe("protect", () => {
   it("saves a directory in place, under its name; a second call finds it protected", () => {
     world.write("my app/file", "x");
-    expect(world.run(["protect", world.path("my app")])).toMatchObject({ exit: 0, stdout: "my-app\n" });
+    const { stderr, ...rest } = world.run(["protect", world.path("my app")]);
+    expect(rest).toEqual({ exit: 0, stdout: "my-app\n" });
+    expect(stderr).toContain("later changes are saved only after one is started: lazarus pit");
     expect(readdirSync(world.path("my app"))).toEqual(["file"]);
     const again = JSON.parse(world.run(["protect", world.path("my app"), "--json"]).stdout);
     expect(again).toMatchObject({

@@ -128,6 +128,18 @@ describe("a running pit", () => {
     expect(JSON.parse(readFileSync(join(world.home, "run/http.json"), "utf8")).caller).toBe(caller);
   });
 
+  it("reports nothing when a directory was released after its last point, although it has changed", async () => {
+    await world.openPit();
+    await world.until("protection", async () => (await status()).live !== null);
+    expect(world.run(["protect", directory]).stderr).not.toContain("no pit is running");
+    expect(world.run(["release", directory]).exit).toBe(0);
+    writeFileSync(join(directory, "later"), "");
+    await world.until("the end of protection", async () => (await status()).live === null);
+    const { stdout } = world.run(["events", "app", "--json"]);
+    expect(stdout).toContain('"kind":"init"');
+    expect(stdout).not.toContain('"kind":"alert"');
+  });
+
   it("uses limits that were changed in the config", async () => {
     configure({ pit: { protect_within_seconds: null } });
     await world.openPit();

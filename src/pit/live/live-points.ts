@@ -185,9 +185,7 @@ class WatchedLivePoints implements LivePoints {
       return null;
     } catch (error) {
       const reason = describeError(error);
-      // Another command has locked the vault; try again later.
-      const isBusy = error instanceof LazarusError && error.kind === "busy";
-      if (isBusy || reason === each.problem) return reason;
+      if (isExpected(error) || reason === each.problem) return reason;
       context.log(`${mission}: no live point: ${reason}`);
       context.recordEvent({ kind: "alert", mission, data: { action: "unsaved", reason } });
       return reason;
@@ -210,6 +208,11 @@ class WatchedLivePoints implements LivePoints {
 function surveyOf({ unwatched }: Tracked, isAudit: boolean): SurveyKind {
   if (unwatched !== null) return "walk";
   return isAudit ? "audit" : "set";
+}
+
+/** Another command has locked the vault: the point is taken later. Or the directory was released a moment ago. */
+function isExpected(error: unknown): boolean {
+  return error instanceof LazarusError && (error.kind === "busy" || error.code === "WORKTREE_RELEASED");
 }
 
 const MAX_LISTED = 5;

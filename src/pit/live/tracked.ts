@@ -106,9 +106,7 @@ export function observe(
   const added = Math.abs(treeChanges - each.treeChanges) + (hooks.bytes === each.hookBytes ? 0 : 1);
   const unwatched = each.distrusted ?? (tree === undefined ? each.unwatched : tree.unwatched);
   if (unwatched !== null && unwatched !== each.unwatched)
-    log(
-      `${mission}: saved every ${each.limits.withinMs / 1000} s, because it cannot be watched: ${unwatched}`,
-    );
+    log(`${mission}: saved every ${each.limits.withinMs / 1000} s, not after each change: ${unwatched}`);
   Object.assign(each, { treeChanges, hookBytes: hooks.bytes, unwatched });
   const { state } = each;
   each.state = {

@@ -200,7 +200,7 @@ function rewatch(calls: Calls, tree: Tree): void {
   const roots = tree.unwatched === null ? tree.roots.map((root) => watchOne(calls, tree, root)) : [];
   const missing = tree.roots.find((_, index) => roots[index] === undefined);
   if (missing !== undefined && tree.unwatched === null) {
-    tree.unwatched = `${missing.path} cannot be watched: it is gone or not accessible`;
+    tree.unwatched = `${missing.path} is gone or not accessible`;
     // It may come back.
     tree.isStale = true;
   }

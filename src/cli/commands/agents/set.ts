@@ -111,7 +111,7 @@ function joinLive(words: readonly string[]): string[] {
   if (first !== "live") return [...words];
   if (second === "off") return [`${LIVE}=null`, ...rest];
   if (second !== undefined && Number(second) > 0) return [`${LIVE}=${second}`, ...rest];
-  throw usage("set", "live takes off or a number of seconds above 0");
+  throw usage("set", "live takes off or a number of seconds above 0, for example: live 30");
 }
 
 function requireKey(key: string): string {

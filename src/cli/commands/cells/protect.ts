@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { pitOwner } from "../../../pit/view.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { takeCheckpoint } from "../../../snapshot/operations/checkpoint.ts";
 import { missionOf, resolveDirectory } from "../../../snapshot/operations/protect.ts";
@@ -47,6 +48,8 @@ export const command = defineCommand({
       `saved as checkpoint ${ref.id}; start an agent there with: lazarus run ${mission} -- COMMAND`,
     );
     for (const line of describeFlaws(flaws)) context.say(line);
+    if (pitOwner({ machine: context.machine, config: context.config.config }) === undefined)
+      context.say("no pit is running, so later changes are saved only after one is started: lazarus pit");
     return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
   },
 });
