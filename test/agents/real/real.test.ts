@@ -1,10 +1,12 @@
 // Real agent CLIs against the mock model, through the built `lazarus`: npm run test:agents. A CLI that cannot be installed is
 // named and counts as not run. AGENTS=claude,codex limits the CLIs; LAZARUS_ROUNDS and LAZARUS_SEED choose the kills.
-import { rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findAdapter } from "../../../src/agents/adapters.ts";
 import { createRandom } from "../../../src/testing/seeded-ids.ts";
+import { end } from "../../pit/pit-world.ts";
 import { AGENTS } from "./agents.ts";
 import { installAgent } from "./install.ts";
 import { createRealWorld, MISSION, type RealWorld, STEPS, TRANSCRIPTS } from "./real-world.ts";
@@ -104,6 +106,40 @@ describe.each(names)("%s", (name) => {
     const asked = tally.asked === 0 ? "" : `, ${tally.asked} asked`;
     keepResult(name, KILLS, `${tally.revived} of ${ROUNDS}${asked}`);
   });
+
+  test.skipIf("problem" in installed || name !== "claude")(
+    "a session of its own background service is watched, not started again, and its hooks report",
+    async () => {
+      await using real = await open();
+      await real.world.openPit();
+      const trusted = { [real.work]: { hasTrustDialogAccepted: true } };
+      writeFileSync(
+        join(real.world.directory, "user", ".claude.json"),
+        JSON.stringify({
+          hasCompletedOnboarding: true,
+          customApiKeyResponses: { approved: ["dummy"] },
+          projects: trusted,
+        }),
+      );
+      expect(real.run("install", name).exit).toBe(0);
+      expect(real.run("protect", real.work, "--mission", MISSION).exit).toBe(0);
+      const claude = (...args: string[]) =>
+        spawnSync(name, args, { cwd: real.work, env: real.env, encoding: "utf8" }).stdout;
+      claude("--bg", "--allowedTools", "Bash", "--", "Write the book");
+      await real.world.until("effect 2", () => reached(real, "effect", 2));
+      const [{ pid }] = JSON.parse(claude("agents", "--json")) as [{ pid: number }];
+      const { exit, stderr } = real.run("watch", MISSION, `--pid=${pid}`, "--", name, "--continue");
+      expect([exit, stderr]).toEqual([2, expect.stringContaining("Claude's own background service")]);
+      expect(real.run("watch", MISSION, `--pid=${pid}`).exit).toBe(0);
+      const reports = join(real.world.home, "run", "agents", MISSION, "hooks.jsonl");
+      await real.world.until("the end of the turn", () =>
+        readFileSync(reports, "utf8").includes('"kind":"turn-end"'),
+      );
+      end(pid);
+      await real.untilState("finished");
+      expect(real.chapters()).toEqual(EVERY_CHAPTER);
+    },
+  );
 
   const moves = test.skipIf("problem" in installed || AGENTS[name]!.isShared === true);
   moves("restored to step 2: conversation and files are both there, and undo brings both back", async () => {
