@@ -5,6 +5,7 @@ import { AGENTS } from "../test/agents/real/agents.ts";
 import { installAgent, VERSIONS } from "../test/agents/real/install.ts";
 import { createRealWorld, MISSION, STEPS } from "../test/agents/real/real-world.ts";
 import { hookCpuMs } from "./agents/hook-cpu.ts";
+import { measureLongConversation } from "./agents/long-conversation.ts";
 import { type Bench, median, type Score } from "./harness.ts";
 
 /** All CLIs with hooks together take a quarter of an hour. */
@@ -84,7 +85,7 @@ the first and the last request to the model. CPU time is that of all processes w
 CLIs are those of \`npm run test:agents\` that have hooks; AGENTS=claude,codex chooses them.`,
   prepare(_, { rounds = ROUNDS }) {
     const wanted = (process.env.AGENTS ?? WITH_HOOKS).split(",").filter((name) => name in AGENTS);
-    return wanted.map((name) => ({
+    const agents = wanted.map((name) => ({
       name,
       async measure() {
         const installed = installAgent(name);
@@ -95,6 +96,7 @@ CLIs are those of \`npm run test:agents\` that have hooks; AGENTS=claude,codex c
         return await measure(name, installed.bin, rounds);
       },
     }));
+    return [{ name: "a long conversation", measure: measureLongConversation }, ...agents];
   },
   notes: () => notes,
 };
