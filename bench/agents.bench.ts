@@ -82,7 +82,8 @@ export const bench: Bench = {
   about: `Wall time of an agent with the hooks that Lazarus passes, and without them. Each of ${STEPS} steps is a response of the
 model (${THINK_MS / 1000} s, which is fast for a real one) and a tool call (${HOLD_SECONDS} s). What hooks add to a tool call is taken between
 the first and the last request to the model. CPU time is that of all processes which the hooks before and after a call start. The
-CLIs are those of \`npm run test:agents\` that have hooks; AGENTS=claude,codex chooses them.`,
+CLIs are those of \`npm run test:agents\` that have hooks; AGENTS=claude,codex chooses them. The live points of a mission with a long
+conversation are taken by one process, as the pit takes them.`,
   prepare(_, { rounds = ROUNDS }) {
     const wanted = (process.env.AGENTS ?? WITH_HOOKS).split(",").filter((name) => name in AGENTS);
     const agents = wanted.map((name) => ({
