@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findAdapter } from "../../../src/agents/adapters.ts";
 import { createRandom } from "../../../src/testing/seeded-ids.ts";
-import { end } from "../../pit/pit-world.ts";
+import { killIfRunning } from "../../pit/pit-world.ts";
 import { AGENTS } from "./agents.ts";
 import { installAgent } from "./install.ts";
 import { createRealWorld, MISSION, type RealWorld, STEPS, TRANSCRIPTS } from "./real-world.ts";
@@ -135,7 +135,7 @@ describe.each(names)("%s", (name) => {
       await real.world.until("the end of the turn", () =>
         readFileSync(reports, "utf8").includes('"kind":"turn-end"'),
       );
-      end(pid);
+      killIfRunning(pid);
       await real.untilState("finished");
       expect(real.chapters()).toEqual(EVERY_CHAPTER);
     },
