@@ -1,6 +1,6 @@
 // Copies an effect history: into the vault at every checkpoint, into an archive, to a fork or an imported
-// mission, and back next to a cell whose history was lost. The target only grows: it gets the lines that it lacks. A copy
-// to an empty target has the same bytes, so that positions stay valid.
+// mission, and back next to a cell whose history was lost. Only appends the lines that the target lacks. A copy to an
+// empty target has the same bytes, so that positions stay valid.
 import { dirname } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import type { Disk } from "../platform/disk.ts";
@@ -21,7 +21,7 @@ export function readHistoryBytes(file: string): Buffer {
  * same, or 0 when the file began differently, so that everything counts as later.
  */
 export function mergeHistory(machine: Machine, file: string, bytes: Buffer, given = 0): number {
-  // From an archive, it may be anything.
+  // An archive may contain any number here.
   const position = Math.min(given, bytes.length);
   // Including a torn last line, which is completed if the lines are the same.
   const present = readFrom(file, 0);

@@ -1,4 +1,4 @@
-// The system clock and the simulated clock keep the same contract.
+// The system clock and the simulated clock have the same contract.
 import { describe, expect, it } from "vitest";
 import { createSimulatedClock } from "../testing/simulated-clock.ts";
 import { epochSeconds, systemClock } from "./clock.ts";

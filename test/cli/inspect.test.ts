@@ -25,7 +25,7 @@ async function call(...words: string[]): Promise<Ending> {
   return await world.call(words);
 }
 
-async function must(...words: string[]): Promise<string> {
+async function runOk(...words: string[]): Promise<string> {
   const { exit, stdout, stderr } = await call(...words);
   expect(exit, `lazarus ${words.join(" ")}: ${stderr}`).toBe(0);
   return stdout;
@@ -48,13 +48,13 @@ interface Documents {
 }
 
 async function json(...words: string[]): Promise<Documents> {
-  return JSON.parse(await must(...words, "--json"));
+  return JSON.parse(await runOk(...words, "--json"));
 }
 
 beforeAll(async () => {
   world = createWorld();
-  await must("init", "inbox");
-  const save = () => must("checkpoint", "inbox");
+  await runOk("init", "inbox");
+  const save = () => runOk("checkpoint", "inbox");
   mkdirSync(cell("worktree", "src"));
   notes("first draft\n");
   world.write("home/missions/inbox/worktree/src/app.ts", "export const secretPlan = 1;\n");
@@ -83,15 +83,15 @@ afterAll(() => world[Symbol.dispose]());
 
 describe("ls", () => {
   it("lists the top of the latest checkpoint", async () => {
-    expect(await must("ls", "inbox")).toBe("artifacts/\nconfig/\nlogs/\nmeta/\nstate/\nworktree/\n");
+    expect(await runOk("ls", "inbox")).toBe("artifacts/\nconfig/\nlogs/\nmeta/\nstate/\nworktree/\n");
   });
 
   it("takes a checkpoint, a path, or both", async () => {
     const src = "worktree/src/app.ts\n";
-    expect(await must("ls", "inbox", "worktree/src")).toBe(src);
-    expect(await must("ls", `inbox:${ids[1]}`, "worktree/src")).toBe(src);
-    expect(await must("ls", "inbox", ids[0]!, "worktree/src/")).toBe(`${src}worktree/src/gone.ts\n`);
-    expect(await must("ls", "inbox", ids[0]!)).toContain("worktree/\n");
+    expect(await runOk("ls", "inbox", "worktree/src")).toBe(src);
+    expect(await runOk("ls", `inbox:${ids[1]}`, "worktree/src")).toBe(src);
+    expect(await runOk("ls", "inbox", ids[0]!, "worktree/src/")).toBe(`${src}worktree/src/gone.ts\n`);
+    expect(await runOk("ls", "inbox", ids[0]!)).toContain("worktree/\n");
   });
 
   it("says which checkpoint it chose, unless it was named in full", async () => {
@@ -101,7 +101,7 @@ describe("ls", () => {
   });
 
   it("lists everything below with --recursive, with sizes and link targets with --long", async () => {
-    const text = await must("ls", "inbox", "worktree", "-r", "-l");
+    const text = await runOk("ls", "inbox", "worktree", "-r", "-l");
     expect(text).toMatch(/^-rw.{7} {2} +25 {2}.*Z {2}worktree\/notes\.md$/m);
     expect(text).toMatch(/^l.*worktree\/link -> notes\.md$/m);
     expect(text).toMatch(/worktree\/src\/app\.ts$/m);
@@ -117,9 +117,9 @@ describe("ls", () => {
 
 describe("cat", () => {
   it("prints a file as it was", async () => {
-    expect(await must("cat", "inbox", "worktree/notes.md")).toBe("second draft\nNEEDLE here\n");
-    expect(await must("cat", `inbox:${ids[0]}`, "worktree/notes.md")).toBe("first draft\n");
-    expect(await must("cat", `inbox:${ids[0]!.slice(-6)}`, cell("worktree", "notes.md"))).toBe(
+    expect(await runOk("cat", "inbox", "worktree/notes.md")).toBe("second draft\nNEEDLE here\n");
+    expect(await runOk("cat", `inbox:${ids[0]}`, "worktree/notes.md")).toBe("first draft\n");
+    expect(await runOk("cat", `inbox:${ids[0]!.slice(-6)}`, cell("worktree", "notes.md"))).toBe(
       "first draft\n",
     );
     expect(await json("cat", `inbox:${ids[0]}`, "worktree/notes.md")).toMatchObject({
@@ -158,14 +158,14 @@ describe("versions", () => {
       [ids[3], ids[3], null],
       [ids[4], ids[4], 25],
     ]);
-    const text = await must("versions", "inbox", "worktree/notes.md");
+    const text = await runOk("versions", "inbox", "worktree/notes.md");
     for (const word of ["first seen", "changed", "removed", "added again"]) expect(text).toContain(word);
   });
 
   it("says how to look at a version, which is not cat for a directory", async () => {
     const { stderr } = await call("versions", "inbox", "worktree/src");
     const hint = /look at one with: lazarus (.*)$/m.exec(stderr)![1]!;
-    expect(await must(...hint.split(" "))).toContain("worktree/src");
+    expect(await runOk(...hint.split(" "))).toContain("worktree/src");
   });
 
   it("suggests similar paths for an unknown one", async () => {
@@ -182,7 +182,7 @@ describe("find", () => {
       ["worktree/src/app.ts", ids[4], false],
       ["worktree/src/gone.ts", ids[0], true],
     ]);
-    expect(await must("find", "inbox", "*.ts", "--deleted")).toMatch(/gone\.ts \(deleted\)/);
+    expect(await runOk("find", "inbox", "*.ts", "--deleted")).toMatch(/gone\.ts \(deleted\)/);
   });
 
   it("finds a name that looks like a glob, and refuses a pattern that names nothing", async () => {
@@ -207,14 +207,14 @@ describe("find", () => {
 
 describe("grep", () => {
   it("finds text in versions that no longer exist", async () => {
-    expect(await must("grep", "inbox", "lost function")).toBe(
+    expect(await runOk("grep", "inbox", "lost function")).toBe(
       `${ids[0]}:worktree/src/gone.ts:1:the lost function\n`,
     );
-    expect(await must("grep", "inbox", "FIRST", "-i")).toBe(`${ids[0]}:worktree/notes.md:1:first draft\n`);
+    expect(await runOk("grep", "inbox", "FIRST", "-i")).toBe(`${ids[0]}:worktree/notes.md:1:first draft\n`);
   });
 
   it("prints the newest version first, and names binary files", async () => {
-    const text = await must("grep", "inbox", "NEEDLE", "--path", "worktree");
+    const text = await runOk("grep", "inbox", "NEEDLE", "--path", "worktree");
     expect(text.split("\n").slice(0, 4)).toEqual([
       `${ids[4]}:worktree/binary: binary file matches`,
       `${ids[4]}:worktree/notes.md:2:NEEDLE here`,
@@ -224,7 +224,7 @@ describe("grep", () => {
   });
 
   it("searches one checkpoint, and takes regular expressions", async () => {
-    expect(await must("grep", `inbox:${ids[0]}`, "f.r+st", "-e")).toContain("notes.md:1:first draft");
+    expect(await runOk("grep", `inbox:${ids[0]}`, "f.r+st", "-e")).toContain("notes.md:1:first draft");
     expect(await call("grep", `inbox:${ids[1]}`, "first draft")).toMatchObject({ exit: 6, stdout: "" });
     expect((await call("grep", "inbox", "(", "-e")).exit).toBe(2);
     expect((await call("grep", "inbox", "f.r+st")).exit).toBe(6);

@@ -12,7 +12,7 @@ export interface RaceTree {
   readonly root: string;
   /** A directory next to the cell, to which links point. Nothing may read or write through them. */
   readonly outside: string;
-  /** Where directories of the cell are moved to, and come back from. */
+  /** Where directories of the cell are moved to, and from where they are moved back. */
   readonly elsewhere: string;
   /** A git repository in the cell, which only git changes. Absent without git. */
   readonly repository: string;
@@ -263,7 +263,7 @@ export function mutate(tree: RaceTree, random: Random, names = Object.keys(MUTAT
       MUTATIONS[name]!(tools);
       return name;
     } catch (error) {
-      // The tree changes under the mutator too, when a restore is at work.
+      // A restore that is running changes the tree, too.
       if (!(error instanceof Inapplicable) && (error as NodeJS.ErrnoException).code === undefined)
         throw error;
     }

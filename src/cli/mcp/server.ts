@@ -30,7 +30,7 @@ export function createServer(catalogue: Catalogue, context: CliContext, version:
       ...(readOnlyHint ? {} : { destructiveHint: spec.destructive === true }),
     };
     server.registerTool(name, { title, description, inputSchema, annotations }, (input) =>
-      guarded(async () => toResult(await run(spec.words(own, input as Record<string, never>)))),
+      catchFailure(async () => toResult(await run(spec.words(own, input as Record<string, never>)))),
     );
   }
   server.registerTool(
@@ -43,7 +43,7 @@ export function createServer(catalogue: Catalogue, context: CliContext, version:
       annotations: { readOnlyHint: true },
     },
     () =>
-      guarded(async () =>
+      catchFailure(async () =>
         json({ effects: effectsAfter(openHistory(context.machine, own.cellRoot).read(), 0) }),
       ),
   );
@@ -59,7 +59,7 @@ export function createServer(catalogue: Catalogue, context: CliContext, version:
       },
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
     },
-    ({ path, checkpoint }) => guarded(() => restoreFile(context, own, run, path, checkpoint)),
+    ({ path, checkpoint }) => catchFailure(() => restoreFile(context, own, run, path, checkpoint)),
   );
   return server;
 }
@@ -101,17 +101,17 @@ async function restoreFile(
 }
 
 /** A tool never breaks the connection: a failure is a result that the model can read. */
-async function guarded(work: () => Promise<CallToolResult>): Promise<CallToolResult> {
+async function catchFailure(work: () => Promise<CallToolResult>): Promise<CallToolResult> {
   try {
     return await work();
   } catch (error) {
     const { message, hint } = asLazarusError(error, "lazarus mcp");
-    return failed(message, hint);
+    return toFailure(message, hint);
   }
 }
 
 function toResult({ exit, stdout, stderr, failure }: Captured): CallToolResult {
-  if (failure !== undefined) return failed(failure.message, failure.hint);
+  if (failure !== undefined) return toFailure(failure.message, failure.hint);
   // Separate parts, so that a model that copies a file from the result does not copy our messages.
   const texts = [stdout.toString("utf8"), stderr, exit === 0 ? "" : `exit code ${exit}`];
   const content = texts
@@ -120,7 +120,7 @@ function toResult({ exit, stdout, stderr, failure }: Captured): CallToolResult {
   return { content, ...(exit === 0 ? {} : { isError: true }) };
 }
 
-function failed(message: string, hint: string | undefined): CallToolResult {
+function toFailure(message: string, hint: string | undefined): CallToolResult {
   const text = hint === undefined ? message : `${message}\ntry: ${hint}`;
   return { content: [{ type: "text", text }], isError: true };
 }

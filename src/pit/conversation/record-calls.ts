@@ -1,4 +1,4 @@
-// Writes tool calls that were cut off to the effect history: as unknown, or as what the user says about them (INV-5).
+// Writes tool calls that were cut off to the effect history: as unknown, or with the outcome that the user gave (INV-5).
 import { openHistory } from "../../effects/history.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { CallOutcome } from "../record/conversation.ts";
@@ -6,7 +6,7 @@ import type { MissionRecord } from "../record/record.ts";
 
 const STATES = { done: "done", "not-done": "withdrawn", unknown: "unknown" } as const;
 
-/** Writes what is known about the calls of the last life, unless the history says so already. */
+/** Writes what is known about the calls of the last life, unless the history already has it. */
 export function recordCalls(machine: Machine, cellRoot: string, { adapter, end }: MissionRecord): void {
   if (end?.open_calls === undefined || end.open_calls.length === 0) return;
   const history = openHistory(machine, cellRoot);

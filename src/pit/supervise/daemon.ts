@@ -1,5 +1,5 @@
-// The pit: one per home, by kernel lock. Runs the supervisor's ticks until its signal aborts; agents outlive it
-// under their keepers, and the next pit adopts them.
+// The pit: a kernel lock allows one per home. Runs the supervisor's ticks until its signal aborts. Agents keep running under
+// their keepers, and the next pit adopts them.
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
@@ -13,13 +13,13 @@ import { sweepCgroups } from "../processes/cgroup.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { checkPitSettings } from "../settings.ts";
 import { shutDown } from "./shut-down.ts";
-import { attend, closeSupervisor, createSupervisor, createTick, RESCAN_MS } from "./supervisor.ts";
+import { closeSupervisor, createSupervisor, createTick, queueCheck, RESCAN_MS } from "./supervisor.ts";
 import { watchWakeFiles } from "./wake-file.ts";
 
 export interface Pit extends Disposable {
   /** Runs until the signal, then takes the shutdown checkpoints. Agents keep running. */
   run(signal: AbortSignal): Promise<void>;
-  /** Takes checkpoints from the changes it has watched. */
+  /** Takes checkpoints from the changes that were watched. */
   readonly live: LiveCheckpoints;
   /** How many agents it watches. */
   readonly watching: number;
@@ -39,11 +39,11 @@ export async function openPit(context: PitContext): Promise<Pit> {
       const notify = createServiceNotify(context.environment, process.pid);
       using _ = watchWakeFiles(
         config,
-        (mission) => attend(supervisor, mission),
+        (mission) => queueCheck(supervisor, mission),
         (line) =>
           context.log(`changes made by commands are noticed up to ${RESCAN_MS / 1000} s later: ${line}`),
       );
-      for (const mission of listAgentMissions(config)) attend(supervisor, mission);
+      for (const mission of listAgentMissions(config)) queueCheck(supervisor, mission);
       sweepCgroups(machine.clock.nowMs());
       keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
       notify.send("READY=1");

@@ -1,4 +1,4 @@
-// Each duty of the pit on a simulated clock.
+// Each task of the pit on a simulated clock.
 import { describe, expect, test } from "vitest";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { type AgentTimers, dueActions, type SupervisionState } from "./due-actions.ts";
@@ -21,7 +21,7 @@ const idle: SupervisionState = {
   },
   lastRunMs: { heartbeat: 0, watchdog: 0, rescan: 0, "check-silence": 0, "live-points": 0 },
   ended: [],
-  attendAtMs: new Map(),
+  nextChecksMs: new Map(),
   agents: [],
 };
 
@@ -38,26 +38,28 @@ test("nothing is due without missions and intervals", () => {
   expect(dueActions(idle, after(1e9))).toEqual([]);
 });
 
-test("a mission is attended to as soon as its keeper has ended", () => {
-  expect(dueActions({ ...idle, ended: [m1] }, after(50))).toEqual([{ kind: "attend", mission: m1 }]);
+test("a mission is checked as soon as its keeper has ended", () => {
+  expect(dueActions({ ...idle, ended: [m1] }, after(50))).toEqual([{ kind: "check-mission", mission: m1 }]);
 });
 
-describe("a mission with a time to attend to it", () => {
-  const state = { ...idle, attendAtMs: new Map([[m1, WALL + 1000]]) };
+describe("a mission with a scheduled check", () => {
+  const state = { ...idle, nextChecksMs: new Map([[m1, WALL + 1000]]) };
   test("waits for that time", () => {
     expect(dueActions(state, after(999))).toEqual([]);
-    expect(dueActions(state, after(1000))).toEqual([{ kind: "attend", mission: m1 }]);
+    expect(dueActions(state, after(1000))).toEqual([{ kind: "check-mission", mission: m1 }]);
   });
-  test("is attended to once when its keeper has ended as well", () => {
-    expect(dueActions({ ...state, ended: [m1] }, after(1000))).toEqual([{ kind: "attend", mission: m1 }]);
+  test("is checked once when its keeper has ended as well", () => {
+    expect(dueActions({ ...state, ended: [m1] }, after(1000))).toEqual([
+      { kind: "check-mission", mission: m1 },
+    ]);
   });
   test("follows the wall clock after the host slept", () => {
     const actions = dueActions(state, { wallMs: WALL + 3_600_000, monotonicMs: 50 });
-    expect(actions).toContainEqual({ kind: "attend", mission: m1 });
+    expect(actions).toContainEqual({ kind: "check-mission", mission: m1 });
   });
-  test("is attended to immediately when the clock was set back", () => {
+  test("is checked immediately when the clock was set back", () => {
     const actions = dueActions(state, { wallMs: WALL - 3_600_000, monotonicMs: 50 });
-    expect(actions).toEqual([{ kind: "attend", mission: m1 }]);
+    expect(actions).toEqual([{ kind: "check-mission", mission: m1 }]);
   });
 });
 
@@ -66,14 +68,14 @@ test("all timeouts restart after the host slept", () => {
   expect(actions).toEqual([{ kind: "restart-timeouts", sleptMs: 3_599_000 }]);
 });
 
-test.each(["heartbeat", "watchdog", "rescan"] as const)("%s runs at its interval", (duty) => {
+test.each(["heartbeat", "watchdog", "rescan"] as const)("%s runs at its interval", (task) => {
   const state = {
     ...idle,
-    intervalsMs: { ...idle.intervalsMs, [duty]: 5000 },
-    lastRunMs: { ...idle.lastRunMs, [duty]: 2000 },
+    intervalsMs: { ...idle.intervalsMs, [task]: 5000 },
+    lastRunMs: { ...idle.lastRunMs, [task]: 2000 },
   };
   expect(dueActions(state, after(6999))).toEqual([]);
-  expect(dueActions(state, after(7000))).toEqual([{ kind: duty }]);
+  expect(dueActions(state, after(7000))).toEqual([{ kind: task }]);
 });
 
 test("the first heartbeat is due immediately", () => {

@@ -2,10 +2,10 @@
 import type { MissionId } from "../../cell/mission-id.ts";
 import { type Reading, sleptMs, wasSetBack } from "./stall.ts";
 
-/** Duties of the pit itself, each at its own interval. */
-export const DUTIES = ["heartbeat", "watchdog", "rescan", "check-silence", "live-points"] as const;
+/** Tasks of the pit itself, each with its own interval. */
+export const PERIODIC_TASKS = ["heartbeat", "watchdog", "rescan", "check-silence", "live-points"] as const;
 
-export type Duty = (typeof DUTIES)[number];
+export type PeriodicTask = (typeof PERIODIC_TASKS)[number];
 
 /** A running agent; times are monotonic. */
 export interface AgentTimers {
@@ -20,21 +20,21 @@ export interface AgentTimers {
 
 export interface SupervisionState {
   readonly lastTick: Reading;
-  /** Undefined: this duty does not apply. */
-  readonly intervalsMs: Readonly<Record<Duty, number | undefined>>;
+  /** Undefined: this task does not apply. */
+  readonly intervalsMs: Readonly<Record<PeriodicTask, number | undefined>>;
   /** Monotonic. */
-  readonly lastRunMs: Readonly<Record<Duty, number>>;
+  readonly lastRunMs: Readonly<Record<PeriodicTask, number>>;
   /** Missions whose keeper has ended since the last tick. */
   readonly ended: readonly MissionId[];
-  /** When to attend to a mission again. Wall clock: a quota resets at a fixed time, even if the host slept. */
-  readonly attendAtMs: ReadonlyMap<MissionId, number>;
+  /** When to check a mission again. Wall clock: a quota resets at a fixed time, even if the host slept. */
+  readonly nextChecksMs: ReadonlyMap<MissionId, number>;
   readonly agents: readonly AgentTimers[];
 }
 
 export type Action =
   | { readonly kind: "restart-timeouts"; readonly sleptMs: number }
-  | { readonly kind: "attend"; readonly mission: MissionId }
-  | { readonly kind: Duty }
+  | { readonly kind: "check-mission"; readonly mission: MissionId }
+  | { readonly kind: PeriodicTask }
   | { readonly kind: "check-stall"; readonly mission: MissionId }
   | { readonly kind: "checkpoint"; readonly mission: MissionId };
 
@@ -42,11 +42,11 @@ export function dueActions(state: SupervisionState, now: Reading): Action[] {
   const actions: Action[] = [];
   const slept = sleptMs(state.lastTick, now);
   if (slept > 0) actions.push({ kind: "restart-timeouts", sleptMs: slept });
-  for (const mission of missionsToAttend(state, now)) actions.push({ kind: "attend", mission });
+  for (const mission of findMissionsToCheck(state, now)) actions.push({ kind: "check-mission", mission });
   const isDue = (everyMs: number, lastMs: number) => now.monotonicMs - lastMs >= everyMs;
-  for (const duty of DUTIES) {
-    const everyMs = state.intervalsMs[duty];
-    if (everyMs !== undefined && isDue(everyMs, state.lastRunMs[duty])) actions.push({ kind: duty });
+  for (const task of PERIODIC_TASKS) {
+    const everyMs = state.intervalsMs[task];
+    if (everyMs !== undefined && isDue(everyMs, state.lastRunMs[task])) actions.push({ kind: task });
   }
   for (const { mission, stallCheckEveryMs, stallCheckedMs } of state.agents)
     if (stallCheckEveryMs !== undefined && isDue(stallCheckEveryMs, stallCheckedMs))
@@ -57,10 +57,13 @@ export function dueActions(state: SupervisionState, now: Reading): Action[] {
   return actions;
 }
 
-function missionsToAttend({ lastTick, ended, attendAtMs }: SupervisionState, now: Reading): Set<MissionId> {
+function findMissionsToCheck(
+  { lastTick, ended, nextChecksMs }: SupervisionState,
+  now: Reading,
+): Set<MissionId> {
   const missions = new Set(ended);
-  // After the clock was set back, scheduled times may be far off; attending to a mission reschedules it.
+  // After the clock was set back, scheduled times may be far off; a check of the mission reschedules it.
   const all = wasSetBack(lastTick, now);
-  for (const [mission, atMs] of attendAtMs) if (all || atMs <= now.wallMs) missions.add(mission);
+  for (const [mission, atMs] of nextChecksMs) if (all || atMs <= now.wallMs) missions.add(mission);
   return missions;
 }

@@ -25,7 +25,7 @@ export interface AgentSettings {
 }
 
 export interface SettingsCache {
-  /** Undefined when record or config cannot be read; attending to the mission reports why. */
+  /** Undefined when record or config cannot be read; a check of the mission reports why. */
   get(mission: MissionId, monotonicMs: number): AgentSettings | undefined;
   forget(mission: MissionId): void;
 }

@@ -17,8 +17,8 @@ import {
 import { RESERVE_BYTES, reserveFile, watchDirectory } from "../paths.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { openTreeWatcher } from "../watch/tree-watcher.ts";
-import { attendMission, killStalled } from "./attend.ts";
-import { type Action, type AgentTimers, type Duty, dueActions } from "./due-actions.ts";
+import { checkMission, killStalled } from "./check-mission.ts";
+import { type Action, type AgentTimers, dueActions, type PeriodicTask } from "./due-actions.ts";
 import {
   checkStall,
   createChangeDetector,
@@ -44,8 +44,8 @@ export interface Supervisor {
   directoriesProblem: string | undefined;
   /** The missions that were last protected, in comparable form. */
   protectedKey: string;
-  /** When to attend to a mission again, by the wall clock. */
-  readonly attendAtMs: Map<MissionId, number>;
+  /** When to check a mission again, by the wall clock. */
+  readonly nextChecksMs: Map<MissionId, number>;
   /** What was logged about a mission since its last success, and the number of retries. */
   readonly problems: Map<MissionId, { readonly reasons: Set<string>; readonly retries: number }>;
   /** Whether a mission's record has changed since this was last called. */
@@ -67,13 +67,13 @@ export function createSupervisor(context: PitContext): Supervisor {
     context,
     watchList: createWatchList(context.machine.processes),
     settings: createSettingsCache(context),
-    queue: createTaskQueue<MissionId>((mission) => attendNow(supervisor, mission)),
+    queue: createTaskQueue<MissionId>((mission) => checkNow(supervisor, mission)),
     live: createLivePoints(context, openTreeWatcher({ cookies: watchDirectory(context.config) })),
     directories: [],
     directoriesProblem: undefined,
     ending: new Map(),
     protectedKey: "",
-    attendAtMs: new Map(),
+    nextChecksMs: new Map(),
     problems: new Map(),
     hasChanged: createChangeDetector(context),
     sleptUntilMs: undefined,
@@ -88,30 +88,30 @@ export function closeSupervisor(supervisor: Supervisor): void {
   void supervisor.live[Symbol.asyncDispose]();
 }
 
-/** Attends to a mission soon. */
-export function attend({ queue, stopping }: Supervisor, mission: MissionId): void {
+/** Queues a check of a mission. */
+export function queueCheck({ queue, stopping }: Supervisor, mission: MissionId): void {
   if (!stopping) queue.add(mission);
 }
 
-async function attendNow(supervisor: Supervisor, mission: MissionId): Promise<void> {
-  const { context, watchList, settings, attendAtMs, problems, sleptUntilMs, live, ending } = supervisor;
-  attendAtMs.delete(mission);
+async function checkNow(supervisor: Supervisor, mission: MissionId): Promise<void> {
+  const { context, watchList, settings, nextChecksMs, problems, sleptUntilMs, live, ending } = supervisor;
+  nextChecksMs.delete(mission);
   settings.forget(mission);
   findDirectories(supervisor);
   await reportProblems(supervisor, mission, async () => {
     const isStopping = () => supervisor.stopping;
     const takeCheckpoint: PitContext["takeCheckpoint"] = (...checkpoint) => live.checkpoint(...checkpoint);
     const options = { watchList, takeCheckpoint, sleptUntilMs, isStopping };
-    const atMs = await attendMission(context, mission, options);
+    const atMs = await checkMission(context, mission, options);
     if (atMs === undefined) ending.delete(mission);
-    else attendAtMs.set(mission, atMs);
+    else nextChecksMs.set(mission, atMs);
     problems.delete(mission);
   });
 }
 
 /** Logs each problem once, keeps retrying. */
 async function reportProblems(
-  { context, problems, attendAtMs }: Supervisor,
+  { context, problems, nextChecksMs }: Supervisor,
   mission: MissionId,
   work: () => Promise<unknown>,
 ): Promise<void> {
@@ -126,15 +126,15 @@ async function reportProblems(
     }
     problems.set(mission, { reasons: reasons.add(reason), retries: retries + 1 });
     const retryMs = Math.min(FIRST_RETRY_MS * 2 ** retries, MAX_RETRY_MS);
-    attendAtMs.set(mission, context.machine.clock.nowMs() + retryMs);
+    nextChecksMs.set(mission, context.machine.clock.nowMs() + retryMs);
   }
 }
 
 export function createTick(supervisor: Supervisor, notify: ServiceNotify): () => void {
-  const { watchList, attendAtMs } = supervisor;
+  const { watchList, nextChecksMs } = supervisor;
   const { machine, config } = supervisor.context;
   const read = (): Reading => ({ wallMs: machine.clock.nowMs(), monotonicMs: machine.clock.monotonicMs() });
-  const intervalsMs: Record<Duty, number | undefined> = {
+  const intervalsMs: Record<PeriodicTask, number | undefined> = {
     heartbeat: config.heartbeat_interval_seconds * 1000,
     watchdog: notify.watchdogMs,
     rescan: RESCAN_MS,
@@ -143,7 +143,7 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
   };
   findDirectories(supervisor);
   let lastTick = read();
-  const lastRunMs: Record<Duty, number> = {
+  const lastRunMs: Record<PeriodicTask, number> = {
     heartbeat: Number.NEGATIVE_INFINITY,
     watchdog: 0,
     rescan: lastTick.monotonicMs,
@@ -161,10 +161,10 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
     finishKeepers(supervisor, now.monotonicMs);
     const checksTimers = now.monotonicMs - lastRunMs["live-points"] >= LIVE_MS;
     const agents = checksTimers ? listTimers(supervisor, now.monotonicMs) : [];
-    const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, attendAtMs, agents }, now);
+    const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, nextChecksMs, agents }, now);
     lastTick = now;
     for (const action of actions) {
-      if (action.kind in lastRunMs) lastRunMs[action.kind as Duty] = now.monotonicMs;
+      if (action.kind in lastRunMs) lastRunMs[action.kind as PeriodicTask] = now.monotonicMs;
       execute(supervisor, action, now, notify);
     }
   };
@@ -198,8 +198,8 @@ function execute(supervisor: Supervisor, action: Action, now: Reading, notify: S
     case "restart-timeouts":
       restartTimeouts(supervisor, action.sleptMs, now);
       break;
-    case "attend":
-      attend(supervisor, action.mission);
+    case "check-mission":
+      queueCheck(supervisor, action.mission);
       break;
     case "heartbeat": {
       const { error } = beat(supervisor.context);
@@ -246,14 +246,14 @@ export function beat({ machine, config }: PitContext, status?: "stopped") {
 function rescan(supervisor: Supervisor): void {
   const { machine, config } = supervisor.context;
   keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
-  const { watchList, attendAtMs } = supervisor;
+  const { watchList, nextChecksMs } = supervisor;
   reloadSettings(supervisor);
   findDirectories(supervisor);
   // A worktree may have moved.
   supervisor.protectedKey = "";
   for (const mission of listAgentMissions(supervisor.context.config))
-    if (watchList.get(mission) === undefined && !attendAtMs.has(mission) && supervisor.hasChanged(mission))
-      attend(supervisor, mission);
+    if (watchList.get(mission) === undefined && !nextChecksMs.has(mission) && supervisor.hasChanged(mission))
+      queueCheck(supervisor, mission);
 }
 
 function checkStallOf(supervisor: Supervisor, mission: MissionId, monotonicMs: number): void {
@@ -268,7 +268,7 @@ function checkStallOf(supervisor: Supervisor, mission: MissionId, monotonicMs: n
   if (reason === undefined) return;
   const kill = async () => {
     await killStalled(context, mission, reason);
-    attend(supervisor, mission);
+    queueCheck(supervisor, mission);
   };
   queue.addWork(mission, () => reportProblems(supervisor, mission, kill));
 }

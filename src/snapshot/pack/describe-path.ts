@@ -20,7 +20,7 @@ const MODES: Readonly<Record<EntryType, number>> = {
   fifo: S_IFIFO,
 };
 
-/** A captured item under construction. Mutable: copying 100,000 of them would burden the garbage collector. */
+/** A captured item under construction. Mutable: copying 100,000 of them would keep the garbage collector busy. */
 export type Described = {
   -readonly [key in keyof Omit<CapturedItem, "entry">]: CapturedItem[key];
 } & { readonly entry: { -readonly [key in keyof CapturedItem["entry"]]: CapturedItem["entry"][key] } };

@@ -1,4 +1,4 @@
-// What the pit does about one mission: adopt a running agent, handle an exit, revive when the decision says so, kill a
+// What the pit does for one mission: adopts a running agent, handles an exit, revives the agent if that was decided, kills a
 // stalled agent. All state is on disk, so a pit that was killed at any line continues here.
 
 import { isKeeperAlive, readLife } from "../../cell/life.ts";
@@ -18,7 +18,7 @@ const STARTING_MS = 200;
 /** How soon a pit notices that a foreground command is gone. */
 const FOREGROUND_MS = 1000;
 
-export interface AttendOptions {
+export interface CheckOptions {
   readonly watchList: WatchList;
   readonly takeCheckpoint: PitContext["takeCheckpoint"];
   /** When the host last woke from sleep. */
@@ -27,11 +27,11 @@ export interface AttendOptions {
   isStopping(): boolean;
 }
 
-/** Returns when to attend to the mission again (wall clock); undefined: when something changes. */
-export async function attendMission(
+/** Returns when to check the mission again (wall clock); undefined: when something changes. */
+export async function checkMission(
   context: PitContext,
   mission: MissionId,
-  options: AttendOptions,
+  options: CheckOptions,
 ): Promise<number | undefined> {
   const { machine, config } = context;
   const { clock } = machine;
@@ -55,12 +55,12 @@ export async function attendMission(
   return await execute(context, exit, lock, options);
 }
 
-/** Acts on a decision whose time has come. */
+/** Executes a decision that is due. */
 async function execute(
   context: PitContext,
   { record, decision }: Extract<ExitResult, { state: "handled" }>,
   heldLock: Lock,
-  { watchList, isStopping }: AttendOptions,
+  { watchList, isStopping }: CheckOptions,
 ): Promise<number | undefined> {
   const { clock } = context.machine;
   const mission = record.mission as MissionId;
