@@ -1,6 +1,6 @@
 // Workers that stay small. Starting a process copies the page tables of the one that starts it, once more for every
 // 100 MB that it uses: 1 ms of CPU time from a new worker, 33 ms from one of 450 MB, and the tests start tens of
-// thousands of processes. So a worker runs one test file after another until it has grown, and is then replaced.
+// thousands of processes. So a worker runs one test file after another until it uses too much memory, and is then replaced.
 import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { ForksPoolWorker, type PoolOptions, type PoolWorker } from "vitest/node";

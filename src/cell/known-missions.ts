@@ -6,18 +6,18 @@ import { nearest } from "../platform/nearest.ts";
 import type { Config } from "./config.ts";
 import { isMissionId, type MissionId } from "./mission-id.ts";
 
-function roots({ missions_root, vault_root, run_dir }: Config): string[] {
+function listRoots({ missions_root, vault_root, run_dir }: Config): string[] {
   return [missions_root, vault_root, join(run_dir, "agents")];
 }
 
 /** Whether the mission has a cell, a vault or an agent. */
 export function isKnownMission(config: Config, mission: MissionId): boolean {
-  return roots(config).some((root) => existsSync(join(root, mission)));
+  return listRoots(config).some((root) => existsSync(join(root, mission)));
 }
 
 /** The error for a mission that does not exist, with the most similar name. */
 export function unknownMission(config: Config, mission: MissionId): LazarusError {
-  const names = roots(config).flatMap((root) =>
+  const names = listRoots(config).flatMap((root) =>
     existsSync(root) ? readdirSync(root).filter(isMissionId) : [],
   );
   const near = nearest(mission, names);

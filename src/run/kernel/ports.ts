@@ -26,7 +26,7 @@ export interface RunControls {
   raiseStepsBy(steps: number): void;
 }
 
-/** Receives the signs of life of one run. */
+/** Receives the activity of one run. */
 export interface Watch {
   activity(): void;
   stepDone(iterations: number): void;

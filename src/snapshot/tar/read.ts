@@ -1,6 +1,6 @@
 // A streaming tar reader: ustar, PAX, GNU long names, base-256 numbers and all four sparse formats. No I/O: bytes are
-// pushed in, entries come out, only the current header is buffered. Archives are untrusted input: every length is
-// bounded before it is used, and anything malformed is a TarError, never a guess.
+// pushed in and entries are passed to a sink; only the current header is buffered. Archives are untrusted input: every
+// length is checked before it is used, and anything malformed is a TarError.
 import { decodePath } from "../model/path-bytes.ts";
 import { BLOCK, padding } from "./header.ts";
 import { checkOwner, readDecimal, readNumber, readPaxTime, TarError } from "./number.ts";
@@ -145,7 +145,7 @@ export class TarReader {
     if (block.every((byte) => byte === 0)) {
       // The end of the archive; anything after it is ignored.
       if (!this.isBetweenEntries)
-        throw new TarError("the archive ends after a header that announces an entry");
+        throw new TarError("the archive ends before the entry that its last header describes");
       this.step = { kind: "finished" };
       return;
     }
