@@ -100,7 +100,7 @@ describe("a cell is", () => {
     const root = cell("m1");
     rmSync(join(root, "logs"), { recursive: true });
     rmSync(join(root, "artifacts"), { recursive: true });
-    writeFileSync(join(root, "artifacts"), "a file is no directory");
+    writeFileSync(join(root, "artifacts"), "not a directory");
     expect(scan().cells[0]).toMatchObject({
       status: "incomplete",
       missing_paths: ["logs", "artifacts"],
@@ -116,7 +116,7 @@ describe("a cell is", () => {
     ["without a timestamp", (file) => writeFileSync(file, "{}"), "has no timestamp"],
     ["with a timestamp of text", (file) => writeFileSync(file, '{"timestamp":"now"}'), "has no timestamp"],
     [
-      "with a timestamp beyond numbers",
+      "with a timestamp too large for a number",
       (file) => writeFileSync(file, '{"timestamp":1e999}'),
       "has no timestamp",
     ],
@@ -157,8 +157,8 @@ describe("a cell is", () => {
       },
       "state is a link that leads outside, to ",
     ],
-  ])("uninitialized if the heartbeat file is %s, and the rest is scanned", (_, spoil, reason) => {
-    spoil(join(cell("bad"), "state/heartbeat.json"));
+  ])("uninitialized if the heartbeat file is %s, and the rest is scanned", (_, damage, reason) => {
+    damage(join(cell("bad"), "state/heartbeat.json"));
     cell("good");
     const { cells, summary } = scan();
     expect(cells[0]).toMatchObject({ status: "uninitialized", age_seconds: null, last_timestamp: null });

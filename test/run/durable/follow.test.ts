@@ -221,7 +221,7 @@ describe.each(["memory", "sqlite"] as const)("a follower on a %s journal", (kind
     const all = textOf(follower.toUIMessageStream({ onError: (error) => String(error) }), seen);
     for (const _ of [1, 2]) await first.write();
     await vi.waitFor(() => expect(seen.text).toMatch(/^one /));
-    // Process 3 believes that process 1 is dead.
+    // Process 3 treats process 1 as dead.
     const third = writer(open(), 3, ["uno "]);
     const recovered = third.agent.recover();
     await third.write();
