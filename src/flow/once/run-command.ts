@@ -78,7 +78,7 @@ export function runCommand(request: CommandRequest): Promise<CommandEnd> {
       reject(error);
     });
     child.on("exit", (code, by) => {
-      // If this process itself was suspended for that long, output is still waiting: the immediate runs after the next
+      // If this process itself was suspended for that long, output is still unread: the immediate runs after the next
       // poll of the pipes.
       timer = setTimeout(() => setImmediate(finish, code, by), DRAIN_MS);
     });

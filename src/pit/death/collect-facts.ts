@@ -111,7 +111,7 @@ function patternsOf(context: FactsContext, record: MissionRecord, settings: PitS
   return [...settings.patterns, ...known];
 }
 
-/** What the agent CLI says about its end. */
+/** What the agent CLI reports about its end. */
 async function readReport(
   context: FactsContext,
   record: MissionRecord,
@@ -124,7 +124,7 @@ async function readReport(
   const { root } = cellPaths(context.config, parseMissionId(record.mission));
   const history = openHistory(context.machine, root);
   const resumed = resumedSession(agent, conversation);
-  const isUnknown = resumed !== null && (await saysUnknownSession(agent.adapter, exit?.exitCode, logTail));
+  const isUnknown = resumed !== null && (await reportsUnknownSession(agent.adapter, exit?.exitCode, logTail));
   return {
     isHeadless: agent.invocation.isHeadless,
     isFinished: reportedFinished(report, conversation?.turn ?? 0, exit?.exitCode ?? null),
@@ -148,7 +148,7 @@ function resumedSession(
   return invocation.session === "newest" ? "that you chose" : invocation.session.id;
 }
 
-async function saysUnknownSession(
+async function reportsUnknownSession(
   { unknownSession: { exitCodes, patterns } }: Adapter,
   exitCode: number | null | undefined,
   logTail: readonly string[],

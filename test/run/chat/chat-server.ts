@@ -1,4 +1,4 @@
-// Starts the chat server in a child process, talks to it like a page, and kills it.
+// Starts the chat server in a child process, sends it the requests of a page, and kills it.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
@@ -73,7 +73,7 @@ export class ChatServer implements AsyncDisposable {
   }
 }
 
-/** The chunks of a response until it ends or breaks, or until `enough` says so. */
+/** The chunks of a response until it ends or breaks, or until `enough` returns true. */
 export async function readChunks(
   response: Response,
   enough: (chunks: readonly UIMessageChunk[]) => boolean = () => false,
