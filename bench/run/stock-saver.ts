@@ -1,5 +1,5 @@
-// LangGraph's own SQLite saver, installed into bench/.work when needed: as a dependency, its native binding would cost
-// every clone a compiler and two minutes. It runs unchanged on Node's SQLite behind the few better-sqlite3 calls it uses,
+// LangGraph's own SQLite saver, installed into bench/.work when needed: as a dependency, every clone would need a compiler
+// and two minutes for its native binding. It runs unchanged on Node's SQLite behind the few better-sqlite3 calls it uses,
 // with the durability that better-sqlite3 compiles in for WAL (synchronous=NORMAL: no fsync at commit, unlike ours).
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";

@@ -163,7 +163,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
     openMission,
     async takeCheckpoint(mission, checkpoint) {
       if (options.usesProcesses === true && !isSmall(checkpoint.dirty)) {
-        // In this order, since a slot lapses: a checkpoint that waits for a process must not use one up.
+        // In this order, since a slot expires: a checkpoint that waits for a process must not use one up.
         using _process = await processSlots.acquire();
         using _ = await slots.acquire();
         const { effective } = current;

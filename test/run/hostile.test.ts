@@ -327,7 +327,7 @@ describe("misbehaving hosts", () => {
     expect((await store.head("r"))?.status).toBe("completed");
   });
 
-  test("an audit log that never answers costs the grace period and a warning", async () => {
+  test("an audit log that never answers delays the end by the grace period and adds a warning", async () => {
     const end = never<void>();
     const record: NonNullable<RunPorts["audit"]>["record"] = (_, { kind }) =>
       kind === "end" ? end.wait() : new Promise<void>(() => {});

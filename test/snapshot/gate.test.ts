@@ -117,7 +117,7 @@ it("a layer that the disk damages while it is written is not published", async (
   await lab.verify();
 });
 
-it("a checkpoint that an early version published without this check is not built upon", async () => {
+it("a checkpoint that an early version published without this check is not used as a base", async () => {
   using lab = await labWithFiles();
   const { context } = lab;
   const head = readCheckpoint(context.vault, context.vault.list().at(-1)!);

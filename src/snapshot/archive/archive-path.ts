@@ -20,8 +20,8 @@ export function unescapePath(path: string, unescapeName: (name: string) => strin
   return path.split("/").map(unescapeName).join("/");
 }
 
-/** Runs work on a path; an error that only the path itself can cause refuses the archive. */
-export function guarded(path: string, work: () => void): void {
+/** Runs `work` on a path. An error that only the path itself can cause refuses the archive. */
+export function refuseImpossiblePath(path: string, work: () => void): void {
   try {
     work();
   } catch (error) {

@@ -25,7 +25,14 @@ import { decodePath, encodePath, parentPath, systemPath } from "../model/path-by
 import { placeStored } from "../model/stored-bytes.ts";
 import { writeAll } from "../restore/make-path.ts";
 import type { TarEntry, TarSink } from "../tar/read.ts";
-import { cleanPath, guarded, hostile, isWhiteout, unescapePath, WHITEOUT } from "./archive-path.ts";
+import {
+  cleanPath,
+  hostile,
+  isWhiteout,
+  refuseImpossiblePath,
+  unescapePath,
+  WHITEOUT,
+} from "./archive-path.ts";
 
 export interface UnpackOptions {
   /** Set the owners that the archive names; requires root. */
@@ -88,10 +95,10 @@ export function createUnpacker(root: string, options: UnpackOptions): Unpacker {
         throw new LazarusError("LAYER_HOSTILE", `the archive has more than ${maxEntries} entries`, {
           hint: "split the archive, and import each part as a separate mission",
         });
-      guarded(entry.path, () => begin(state, entry));
+      refuseImpossiblePath(entry.path, () => begin(state, entry));
     },
     data: (chunk) => state.open?.write(chunk),
-    close: () => guarded(state.open?.path ?? "", () => closeFile(state)),
+    close: () => refuseImpossiblePath(state.open?.path ?? "", () => closeFile(state)),
     withOptions(next) {
       state.options = next;
       state.madeByLayer = new Set();

@@ -22,7 +22,7 @@ export interface Baseline extends Disposable {
 }
 
 /**
- * A damaged checkpoint is not built upon, and does not prevent the next one: then everything is stored again. `isRepeated`:
+ * A damaged checkpoint is not used as a base, and does not prevent the next one: then everything is stored again. `isRepeated`:
  * another one will follow soon.
  */
 export function openBaseline(context: MissionContext, { isRepeated = false } = {}): Baseline {

@@ -47,7 +47,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 /** From the call after `after` on, nothing can be written: as if the process had been killed there. */
 function failingDisk(after: number): Disk {
   let left = after;
-  const guarded = <A extends unknown[], R>(call: (...args: A) => R) => {
+  const limited = <A extends unknown[], R>(call: (...args: A) => R) => {
     return (...args: A): R => {
       left -= 1;
       if (left < 0) throw Object.assign(new Error("EIO: the disk fails"), { code: "EIO" });
@@ -57,15 +57,15 @@ function failingDisk(after: number): Disk {
   const { create, openAppend, write, fsync, rename, link, unlink, mkdir, fsyncDirectory } = systemDisk;
   return {
     ...systemDisk,
-    create: guarded(create),
-    openAppend: guarded(openAppend),
-    write: guarded(write),
-    fsync: guarded(fsync),
-    rename: guarded(rename),
-    link: guarded(link),
-    unlink: guarded(unlink),
-    mkdir: guarded(mkdir),
-    fsyncDirectory: guarded(fsyncDirectory),
+    create: limited(create),
+    openAppend: limited(openAppend),
+    write: limited(write),
+    fsync: limited(fsync),
+    rename: limited(rename),
+    link: limited(link),
+    unlink: limited(unlink),
+    mkdir: limited(mkdir),
+    fsyncDirectory: limited(fsyncDirectory),
   };
 }
 
