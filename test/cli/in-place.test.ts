@@ -258,6 +258,8 @@ describe("release", () => {
       expect(stderr).toContain("lazarus restore app --to DIR");
     }
     expect(readdirSync(world.path("app"))).toEqual(["file"]);
+    world.run(["protect", world.path("app")]);
+    expect(world.run(["release"], { cwd: world.path("app") })).toMatchObject({ exit: 0 });
     expect(world.run(["checkpoint", "app"])).toMatchObject({ exit: 7 });
     expect(world.run(["release", "app"]).exit).toBe(6);
     expect(world.run(["restore", "app", "--to", world.path("copy")]).exit).toBe(0);

@@ -151,6 +151,7 @@ it("Ctrl-C during the backoff is a stop", async () => {
 
 it("the detach key leaves the agent running, and attach returns to its screen and keyboard", async () => {
   const user = run(ECHO);
+  await user.see("no pit is running, so nothing is saved while the agent works");
   await user.see("life 1 24 80");
   user.type("first\r");
   await user.see("got first");
@@ -159,6 +160,7 @@ it("the detach key leaves the agent running, and attach returns to its screen an
   await user.see("no pit is running, so a crash is handled only after one is started: lazarus pit");
   expect(await user.ended).toBe(0);
   expect(world.state("m1")).toBe("running");
+  expect(world.run(["why", "m1"]).stdout).toMatch(/next\n {2}lazarus attach m1\n/);
   const again = open("attach", "m1");
   await again.see("attached to m1");
   await again.see("got first");

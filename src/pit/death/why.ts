@@ -89,9 +89,9 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
   };
 }
 
-function nextOfRunning({ mission_id: mission, state, waits_for_user: waits }: MissionView): string {
+function nextOfRunning({ mission_id: mission, state, record }: MissionView): string {
   if (state === "paused") return `lazarus revive ${mission}`;
-  return waits ? `lazarus attach ${mission}` : `lazarus logs -f ${mission}`;
+  return record?.terminal ? `lazarus attach ${mission}` : `lazarus logs -f ${mission}`;
 }
 
 function explainUnhandled(

@@ -15,7 +15,7 @@ export const command = defineCommand({
   about:
     "Undoes lazarus protect and run --in: the directory is no longer a mission's worktree. It stays exactly as it is, and the " +
     "checkpoints stay: restore --to writes them elsewhere, and lazarus protect makes the directory the worktree again.",
-  positionals: [{ name: "directory", summary: "the directory, or the id of its mission" }],
+  positionals: [{ name: "directory", summary: "the directory, or the id of its mission", here: true }],
   options: {},
   examples: [
     ["lazarus release ~/src/app", "by directory"],
