@@ -64,7 +64,7 @@ describe("recognizes", () => {
   });
 });
 
-describe("leaves alone", () => {
+describe("does not recognize", () => {
   test.each<string[][]>([
     [["make", "claude"]],
     [["sh", "-c", "claude -p x && echo done"]],

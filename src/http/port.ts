@@ -42,7 +42,7 @@ export interface PitPort {
     action: MissionAction,
     request: ActionRequest,
   ): Promise<Readonly<Record<string, unknown>>>;
-  /** Does something with the runs of a mission's cell. Throws RUN_UNKNOWN when it has none. */
+  /** Calls `work` with the run log of the mission's cell. Throws RUN_UNKNOWN when it has none. */
   withRuns<T>(mission: MissionId, work: (log: RunLog) => Promise<T>): Promise<T>;
   /** Calls `listener` when events may have been added. Returns the function to unsubscribe. */
   subscribe(listener: () => void): () => void;

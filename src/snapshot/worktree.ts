@@ -49,18 +49,18 @@ export interface Requirements {
 /** Throws unless the worktree is the directory that was chosen, or, where that is allowed, is missing. */
 export function requireWorktree(placed: Placed, { mayBeMissing = false, target }: Requirements = {}): void {
   const { worktree: record, mission } = placed;
-  if (record !== undefined && record.released_ms !== null) throw released(mission, record);
+  if (record !== undefined && record.released_ms !== null) throw releasedError(mission, record);
   if (record !== undefined && target !== undefined && target.createdAtMs < record.since_ms)
-    throw earlier(mission, record, target.id);
+    throw earlierError(mission, record, target.id);
   const outside = outsideWorktree(placed.tree);
   if (outside === undefined || record === undefined) return;
   const found = identifyDirectory(outside.path);
   if (found !== undefined && `${found.device}:${found.inode}` === outside.id) return;
   const here = lstatSync(outside.path, { throwIfNoEntry: false });
   if (here !== undefined)
-    throw replaced(mission, record, found === undefined ? "not a directory" : "another directory");
+    throw replacedError(mission, record, found === undefined ? "not a directory" : "another directory");
   refuseLostMount(mission, record);
-  if (!mayBeMissing) throw missing(mission, record);
+  if (!mayBeMissing) throw missingError(mission, record);
 }
 
 /** The directory above is not the same as before, or the worktree itself was a mount: its file system may be missing. */
@@ -85,14 +85,14 @@ function refuseLostMount(mission: string, record: WorktreeRecord): void {
   );
 }
 
-function missing(mission: string, { path }: WorktreeRecord): LazarusError {
+function missingError(mission: string, { path }: WorktreeRecord): LazarusError {
   return new LazarusError("WORKTREE_MISSING", `the worktree of ${mission}, ${path}, does not exist`, {
     hint: `lazarus restore ${mission}, to bring it back; if it was moved: lazarus protect NEWDIR --mission ${mission}`,
     details: { mission, path },
   });
 }
 
-function replaced(mission: string, { path, inode }: WorktreeRecord, now: string): LazarusError {
+function replacedError(mission: string, { path, inode }: WorktreeRecord, now: string): LazarusError {
   return new LazarusError(
     "WORKTREE_REPLACED",
     `${path} was the worktree of ${mission} (inode ${inode}) and is ${now} now: it was moved or replaced, so nothing was read or written there`,
@@ -106,7 +106,7 @@ function replaced(mission: string, { path, inode }: WorktreeRecord, now: string)
 }
 
 /** The checkpoint contains files of another directory, or of none. */
-function earlier(mission: string, { path }: WorktreeRecord, id: string): LazarusError {
+function earlierError(mission: string, { path }: WorktreeRecord, id: string): LazarusError {
   return new LazarusError(
     "WORKTREE_REFUSED",
     `checkpoint ${id} is from before ${path} became the worktree of ${mission}: its files belong elsewhere`,
@@ -114,7 +114,7 @@ function earlier(mission: string, { path }: WorktreeRecord, id: string): Lazarus
   );
 }
 
-function released(mission: string, { path }: WorktreeRecord): LazarusError {
+function releasedError(mission: string, { path }: WorktreeRecord): LazarusError {
   return new LazarusError("WORKTREE_RELEASED", `${mission} no longer protects ${path}: it was released`, {
     hint: `lazarus protect ${shellWord(path)} --mission ${mission}, or lazarus restore ${mission} --to DIR`,
     details: { mission, path },

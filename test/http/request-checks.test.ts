@@ -219,15 +219,15 @@ describe("bodies", () => {
     ["/v1/webhooks/gitea", 1024 * 1024],
   ])("of %s above %i bytes are refused, with or without Content-Length", async (path, limit) => {
     const body = "x".repeat(limit + 1);
-    const announced = await server.ask(path, { method: "POST", body });
-    expect([announced.status, await codeIn(announced)]).toEqual([413, "BODY_TOO_LARGE"]);
+    const withLength = await server.ask(path, { method: "POST", body });
+    expect([withLength.status, await codeIn(withLength)]).toEqual([413, "BODY_TOO_LARGE"]);
     const chunked = new Blob([body]).stream();
-    const unannounced = await server.ask(path, {
+    const withoutLength = await server.ask(path, {
       method: "POST",
       body: chunked,
       duplex: "half",
     } as RequestInit);
-    expect([unannounced.status, await codeIn(unannounced)]).toEqual([413, "BODY_TOO_LARGE"]);
+    expect([withoutLength.status, await codeIn(withoutLength)]).toEqual([413, "BODY_TOO_LARGE"]);
   });
 
   it.each([
@@ -259,18 +259,18 @@ describe("requests that never end", () => {
     });
 
   it("are cut off: half a header, and half a body", async () => {
-    await using hasty = await startTestServer({
+    await using shortTimeouts = await startTestServer({
       listenLimits: { headersTimeoutMs: 300, requestTimeoutMs: 500, checkEveryMs: 100 },
     });
     const halves = await Promise.all([
-      hold(hasty.url, "GET /health HTTP/1.1\r\nHost: loc"),
+      hold(shortTimeouts.url, "GET /health HTTP/1.1\r\nHost: loc"),
       hold(
-        hasty.url,
-        `POST /v1/missions/m1/heartbeat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${hasty.token}\r\nContent-Length: 50\r\n\r\n{"st`,
+        shortTimeouts.url,
+        `POST /v1/missions/m1/heartbeat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${shortTimeouts.token}\r\nContent-Length: 50\r\n\r\n{"st`,
       ),
     ]);
     for (const answer of halves) expect(answer).toContain("408");
-    await isServed(hasty.url);
+    await isServed(shortTimeouts.url);
   });
 
   it("a header of 20,000 bytes is refused", async () => {

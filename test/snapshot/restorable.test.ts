@@ -1,5 +1,5 @@
-// Checkpoints that once could be taken but not restored. Each case takes checkpoints of a cell that is hard to describe and
-// restores all of them.
+// Checkpoints that earlier versions could take but not restore. Each case takes checkpoints of an unusual cell and restores
+// all of them.
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";

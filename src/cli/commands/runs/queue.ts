@@ -43,7 +43,7 @@ export const command = defineRunsCommand({
     await using store = await openOnly(context, options);
     if (isChange) {
       const known = (await store.log.journal.readQueues()).get(args.queue!) ?? {};
-      const settings = changed(options.clear ? {} : known, changes);
+      const settings = applyChanges(options.clear ? {} : known, changes);
       await setQueue(store.log, args.queue!, Object.keys(settings).length === 0 ? null : settings);
     }
     const all = await listQueues(store.log);
@@ -54,24 +54,25 @@ export const command = defineRunsCommand({
 type Changes = Readonly<Partial<Record<keyof QueueSettings, string | undefined>>>;
 
 /** The settings after the changes that were given. Pure. */
-function changed(known: QueueSettings, changes: Changes): QueueSettings {
+function applyChanges(known: QueueSettings, changes: Changes): QueueSettings {
   const settings: Record<string, number | RateLimit | undefined> = { ...known };
   for (const [name, text] of Object.entries(changes)) {
     if (text === undefined) continue;
     if (text === "-1") delete settings[name];
-    else settings[name] = name === "calls" || name === "tokens" ? rateOf(name, text) : countOf(name, text);
+    else
+      settings[name] = name === "calls" || name === "tokens" ? parseRate(name, text) : parseCount(name, text);
   }
   return settings;
 }
 
-function countOf(name: string, text: string): number {
+function parseCount(name: string, text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);
   throw new LazarusError("USAGE", `${name} is ${JSON.stringify(text)}, not a number`, {
     hint: "use 0 or more, or -1 to remove the limit",
   });
 }
 
-function rateOf(name: string, text: string): RateLimit {
+function parseRate(name: string, text: string): RateLimit {
   const [, amount, unit] = /^(\d{1,12})\/(s|min|h|d)$/.exec(text) ?? [];
   if (amount !== undefined && Number(amount) > 0) return { amount: Number(amount), perMs: UNITS[unit!]! };
   throw new LazarusError("USAGE", `${name} is ${JSON.stringify(text)}, not a rate`, {
