@@ -1,4 +1,4 @@
-// lazarus delete: what it removes, what it leaves alone, and what it refuses.
+// lazarus delete: what it removes, what it keeps, and what it refuses.
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -89,7 +89,7 @@ it("refuses while a process writes in the cell, and while the vault is not mount
   expect((await world.call(["delete", "book", "--yes"])).exit).toBe(0);
 });
 
-it("refuses a running agent, an agent that asks, and an unknown mission", async () => {
+it("refuses while the agent runs, refuses a call by the agent, and refuses an unknown mission", async () => {
   await world.call(["run", "book", "--detach", "--no-env", "--", "sleep", "1000"]);
   const running = await world.call(["delete", "book", "--yes"]);
   expect(running.exit).toBe(10);

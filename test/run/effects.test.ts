@@ -88,7 +88,7 @@ async function createMailRun(): Promise<MailRun> {
 const save = { calls: [{ tool: "save", input: {} }] };
 const send = (to: string) => ({ calls: [{ tool: "send", input: { to } }] });
 
-describe("a run that a restore takes back to an earlier step", () => {
+describe("a run that was restored to an earlier step", () => {
   it("replays a finished effect, and the restore lists it as done since", async () => {
     using mail = await createMailRun();
     expect(await mail.run([save, send("anna"), "done"])).toBe("completed");
@@ -125,7 +125,7 @@ describe("a run that a restore takes back to an earlier step", () => {
     ]);
   });
 
-  it("is parked when the effect was interrupted, and a human's decision outlives the next restore", async () => {
+  it("is parked when the effect was interrupted, and a human's decision is kept by the next restore", async () => {
     using mail = await createMailRun();
     const script = [save, send("nobody"), "done"];
     expect(await mail.run(script)).toBe("needs-human");

@@ -52,7 +52,7 @@ export interface OpenTreeOptions {
 
 /**
  * Paths are relative to the root, which may be a link itself. A worktree elsewhere is opened when it is first needed, and
- * only if it is the directory that is meant. Returned paths are for the system calls that follow
+ * only if it is the recorded directory. Returned paths are for the system calls that follow
  * immediately; only the two most recent ones are certain to be valid. All methods throw ENOENT, or ENOTDIR when a parent
  * is not a real directory.
  */
