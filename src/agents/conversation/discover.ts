@@ -68,8 +68,8 @@ export function findClaimant(cell: ConversationCell, adapter: Adapter, session: 
   }
   if (mission === cell.mission) return undefined;
   try {
-    const theirs = readSession(cellRoot(cell.config.missions_root, parseMissionId(mission)));
-    return theirs?.adapter === adapter.name && theirs.session === session ? mission : undefined;
+    const other = readSession(cellRoot(cell.config.missions_root, parseMissionId(mission)));
+    return other?.adapter === adapter.name && other.session === session ? mission : undefined;
   } catch {
     return undefined;
   }
