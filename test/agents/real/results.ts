@@ -4,6 +4,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CACHE, VERSIONS } from "./install.ts";
 
+/** A run with fewer kills does not replace the result of one with more. */
+export const FULL_ROUNDS = 20;
+
 /** Rows of the tables. */
 export const KILLS = "killed at random moments";
 export const RESTART = "without Lazarus: the same command again";
