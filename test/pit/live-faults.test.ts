@@ -126,6 +126,55 @@ it("a bind mount that is added and removed", async () => {
   await expectSaved({ walks: true });
 });
 
+it("a directory of the cell that is also mounted at another place in it", async () => {
+  const { status, stderr, error } = spawnSync("mount", ["--bind", at("a"), at("d")], { encoding: "utf8" });
+  if (status !== 0) {
+    reportSkipped("bind mounts in a cell", `mount is not allowed here: ${stderr || error}`);
+    return;
+  }
+  try {
+    // Afterwards the rows of the files are not racy, so that points do not look at them.
+    lab.setClock(60_000);
+    await expectSaved({ walks: true });
+    for (const place of ["a", "d"]) {
+      fs.appendFileSync(at(`${place}/one`), "more");
+      fs.writeFileSync(at(`${place}/b/from-${place}`), "new");
+      fs.mkdirSync(at(`${place}/in-${place}/deep`), { recursive: true });
+      await expectSaved();
+      fs.renameSync(at(`${place}/in-${place}`), at(`${place}/moved-${place}`));
+      fs.writeFileSync(at(`${place}/moved-${place}/deep/file`), "new");
+      await expectSaved();
+      fs.rmSync(at(`${place}/moved-${place}/deep`), { recursive: true });
+      await expectSaved();
+    }
+  } finally {
+    execFileSync("umount", [at("d")]);
+  }
+  await expectSaved({ walks: true });
+});
+
+it("a file that is mounted over a file of the cell: the cell is walked", async () => {
+  const other = join(lab.outside, "other");
+  fs.writeFileSync(other, "1");
+  const { status, stderr, error } = spawnSync("mount", ["--bind", other, at("a/one")], { encoding: "utf8" });
+  if (status !== 0) {
+    reportSkipped("mounted files in a cell", `mount is not allowed here: ${stderr || error}`);
+    return;
+  }
+  try {
+    lab.setClock(60_000);
+    await expectSaved({ walks: true });
+    fs.appendFileSync(other, "2");
+    await expectSaved({ walks: true });
+    expect(lab.lastSet.unknown).toContain("a/one is a mounted file");
+  } finally {
+    execFileSync("umount", [at("a/one")]);
+  }
+  await expectSaved({ walks: true });
+  fs.appendFileSync(at("a/one"), "3");
+  await expectSaved();
+});
+
 it("a file that is changed through another name in the cell", async () => {
   fs.linkSync(at("a/one"), at("c/link"));
   await expectSaved();

@@ -177,6 +177,18 @@ it("returns an unknown set after its worker ended, and watches with a new one", 
   expect(workers.length).toBe(2);
 });
 
+it("returns an unknown set while its own test change is not reported, and complete sets afterwards", async () => {
+  expect(await lab.take()).toEqual(EMPTY);
+  const cookies = join(lab.directory, "cookies");
+  rmSync(cookies, { recursive: true });
+  writeFileSync(cookies, "in the way");
+  writeFileSync(at("old/file"), "1");
+  expect((await lab.take()).unknown).toContain("did not report its own test change");
+  rmSync(cookies);
+  writeFileSync(at("old/file"), "22");
+  expect((await lab.take()).paths).toEqual(["old/file"]);
+});
+
 it("leaves no queue open", async () => {
   const queues = () =>
     readdirSync("/proc/self/fd").filter((fd) => {

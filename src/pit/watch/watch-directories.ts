@@ -1,6 +1,6 @@
 // The watches of the directories of a tree: they are added from its roots down, some at a time, and end with the directory.
-import { type Dirent, readdirSync } from "node:fs";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { type Dirent, lstatSync, readdirSync } from "node:fs";
+import { quietly, systemErrorCode } from "../../platform/errors.ts";
 import {
   IN_ATTRIB,
   IN_CLOSE_WRITE,
@@ -42,7 +42,7 @@ export interface Inotify {
 
 export interface Calls {
   readonly inotify: Inotify;
-  /** The same directory may be in two trees. */
+  /** The same directory may be in two trees, and mounted at several places of one. */
   readonly watched: Map<number, Directory[]>;
 }
 
@@ -94,9 +94,9 @@ type Place = WatchedRoot | { readonly parent: Directory; readonly name: string }
 
 /** Undefined when there is no such directory, or none that this user can read. */
 export function watchOne(calls: Calls, tree: Tree, place: Place): Directory | undefined {
+  const onDisk = "parent" in place ? childOnDisk(place.parent, place.name) : systemPath(place.path);
   let wd: number;
   try {
-    const onDisk = "parent" in place ? childOnDisk(place.parent, place.name) : systemPath(place.path);
     wd = calls.inotify.add(onDisk, MASK | OPTIONS);
   } catch (error) {
     const code = systemErrorCode(error) ?? String(error);
@@ -105,14 +105,15 @@ export function watchOne(calls: Calls, tree: Tree, place: Place): Directory | un
   }
   const parent = "parent" in place ? place.parent : undefined;
   const name = "parent" in place ? place.name : place.prefix === "" ? "." : place.prefix;
-  const others = calls.watched.get(wd) ?? [];
-  const known = others.find((each) => each.tree === tree);
+  const places = (calls.watched.get(wd) ?? []).filter((each) => each.tree === tree);
+  const known = places.find((each) => each.parent === parent && each.name === name);
   if (known !== undefined) {
     known.pass = tree.pass;
-    if (known.parent === parent && known.name === name) return known;
-    // It was moved within the tree; the event of the move is still in the queue.
-    forget(calls, known, { keepsWatch: true });
+    return known;
   }
+  // It was moved within the tree; the event of the move is still in the queue. Or it is mounted at several places.
+  for (const each of places)
+    if (!isSameFile(diskPathOf(each), onDisk)) forget(calls, each, { keepsWatch: true });
   const before = parent && findChild(parent, name);
   if (before !== undefined) forget(calls, before);
   const rootPath = "parent" in place ? undefined : place.path;
@@ -120,6 +121,11 @@ export function watchOne(calls: Calls, tree: Tree, place: Place): Directory | un
   calls.watched.set(wd, [...(calls.watched.get(wd) ?? []), directory]);
   attach(directory);
   return directory;
+}
+
+function isSameFile(...paths: [string | Buffer, string | Buffer]): boolean {
+  const [one, other] = paths.map((path) => quietly(() => lstatSync(path)));
+  return one !== undefined && one.dev === other?.dev && one.ino === other.ino;
 }
 
 function giveUp(calls: Calls, tree: Tree, code: string): void {

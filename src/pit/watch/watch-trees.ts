@@ -7,6 +7,8 @@
 // events are lost (queue overflow, unmount, a root that moved, a burst), the set is unknown and the whole tree is watched again.
 //
 // A large tree is read in parts, so that the others are not kept waiting. Until all of it has been read, its set is unknown.
+import { lstatSync } from "node:fs";
+import { quietly } from "../../platform/errors.ts";
 import {
   IN_ATTRIB,
   IN_CREATE,
@@ -195,7 +197,8 @@ function rewatch(calls: Calls, tree: Tree): void {
   tree.isStale = false;
   tree.unread.length = 0;
   tree.limit = undefined;
-  tree.unwatched = findRemote(tree.roots.flatMap(({ path }) => findMountsOf(mounts, path))) ?? null;
+  const own = tree.roots.flatMap(({ path }) => findMountsOf(mounts, path));
+  tree.unwatched = findRemote(own) ?? findMountedFile(own) ?? null;
   tree.pass += 1;
   const roots = tree.unwatched === null ? tree.roots.map((root) => watchOne(calls, tree, root)) : [];
   const missing = tree.roots.find((_, index) => roots[index] === undefined);
@@ -211,6 +214,12 @@ function rewatch(calls: Calls, tree: Tree): void {
     tree.dirty.setUnknown(tree.unwatched);
     release(calls, [...tree.directories]);
   }
+}
+
+/** Its changes are reported only in the directory that it was mounted from. */
+function findMountedFile(mounts: readonly Mount[]): string | undefined {
+  const file = mounts.find(({ path }) => quietly(() => lstatSync(path))?.isFile());
+  return file && `${file.path} is a mounted file, whose changes inotify does not report`;
 }
 
 function handleEvent(calls: Calls, directory: Directory, event: InotifyEvent): void {
