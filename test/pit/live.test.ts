@@ -138,7 +138,7 @@ describe("while an agent works, the pit", () => {
     );
   });
 
-  it("saves immediately when a hook reports the end of a turn, or announces a command that deletes files", async () => {
+  it("saves immediately when a hook reports the end of a turn, a compaction or a failure, or announces a command that deletes files", async () => {
     configure({ quiet_seconds: FAR, protect_within_seconds: FAR, protect_share: 1 });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
@@ -155,6 +155,12 @@ describe("while an agent works, the pit", () => {
     expect(await saved("m1", "one")).toBe(undefined);
     hook({ kind: "turn-end" });
     await world.until("the end of a turn", async () => (await saved("m1", "one")) === "1\n");
+    for (const event of [{ kind: "compaction" }, { kind: "failure", class: "quota", message: "429" }]) {
+      writeFileSync(join(worktree("m1"), event.kind), "1\n");
+      await world.until("the pit to see it", async () => (await status("m1")).live.unsaved_since_ms !== null);
+      hook(event);
+      await world.until(event.kind, async () => (await saved("m1", event.kind)) === "1\n");
+    }
     writeFileSync(join(worktree("m1"), "two"), "2\n");
     await world.until("the API", () => existsSync(join(world.home, "run/http.json")));
     hook({ kind: "tool-start", call: { id: "1", tool: "bash", command: "rm -rf ." } });
