@@ -1,5 +1,5 @@
 // Continues the runs of an agent that no process executes: interrupted ones, and those that are due or answered. A run
-// that kills its process every time is left alone, as is one that belongs to another version of a pinned agent.
+// that kills its process every time is skipped, as is one that belongs to another version of a pinned agent.
 import type { HeadRow } from "../journal/journal.ts";
 import { DEFAULT_DEATHS } from "../log/lease.ts";
 import { findHead, isHeld, type RunLog, timeOf } from "../log/run-log.ts";
@@ -95,7 +95,7 @@ const POLL_MS = 1000;
 /** Works at start-up and every second, until it is stopped or the process ends. Never keeps the process alive. */
 export function startWorker(log: RunLog, work: () => Promise<unknown>): () => void {
   let busy = false;
-  const look = async () => {
+  const poll = async () => {
     if (busy) return;
     busy = true;
     try {
@@ -107,8 +107,8 @@ export function startWorker(log: RunLog, work: () => Promise<unknown>): () => vo
     }
   };
   if (isChecking()) return () => {};
-  void Promise.resolve().then(look);
-  const timer = setInterval(() => void look(), Math.min(POLL_MS, log.leaseMs)).unref();
+  void Promise.resolve().then(poll);
+  const timer = setInterval(() => void poll(), Math.min(POLL_MS, log.leaseMs)).unref();
   return () => clearInterval(timer);
 }
 

@@ -25,7 +25,7 @@ export const command = defineCommand({
   },
 });
 
-/** An agent that is not installed gets no function, so that the shell still says so. */
+/** An agent that is not installed gets no function, so that the shell reports it as not found. */
 function posixFunction(name: string): string {
   return `if command -v ${name} >/dev/null 2>&1; then ${name}() { command lazarus ${name} "$@"; }; fi\n`;
 }
