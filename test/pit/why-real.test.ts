@@ -15,8 +15,8 @@ interface Death {
 
 const sh = (script: string) => ["sh", "-c", script];
 const SLEEP = sh("exec sleep 600");
-const kill = (who: "agent" | "keeper", signal: NodeJS.Signals) => (world: PitWorld, mission: string) =>
-  process.kill(world.life(mission)[who].pid, signal);
+const kill = (target: "agent" | "keeper", signal: NodeJS.Signals) => (world: PitWorld, mission: string) =>
+  process.kill(world.life(mission)[target].pid, signal);
 
 const DEATHS: readonly Death[] = [
   { mission: "killed", command: SLEEP, kill: kill("agent", "SIGKILL"), state: "asking" },
@@ -39,9 +39,9 @@ const DEATHS: readonly Death[] = [
     state: "stopped",
   },
   { mission: "finished", command: sh("exit 0"), state: "finished" },
-  { mission: "litter", command: sh("setsid sleep 600 & exit 1"), state: "asking" },
+  { mission: "leftover", command: sh("setsid sleep 600 & exit 1"), state: "asking" },
   {
-    mission: "homeless",
+    mission: "no-cell",
     command: SLEEP,
     kill: (world, mission) => {
       rmSync(join(world.missions, mission), { recursive: true });

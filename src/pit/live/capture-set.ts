@@ -1,6 +1,6 @@
-// Takes a checkpoint of a mission from what its watch reported. Order: take the set → capture → remember the checkpoint that the next set is based
-// on. What changes during the capture is for the next set; if the capture fails, the set is put back. A set is used only if
-// nothing is missing between the checkpoint that it is based on and now.
+// Takes a checkpoint of a mission from what its watch reported. Order: take the set → capture → note the checkpoint as the
+// base of the next set. What changes during the capture is for the next set; if the capture fails, the set is put back. A set
+// is used only if nothing is missing between its base and now.
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { DirtySet } from "../../snapshot/model/dirty-set.ts";
 import type { CheckpointRef } from "../../snapshot/model/entry.ts";
