@@ -7,12 +7,12 @@ import { isSettled, type MissionRecord, type RecordedEnd } from "./record/record
 export function describeEnd(end: RecordedEnd): string {
   const stall = end.evidence.find(({ kind }) => kind === "stall");
   if (end.kind === "stall") return `killed: stalled, ${stall?.says ?? "no activity within its limit"}`;
-  if (end.kind === "departure" && end.exit_code !== 0) return `finished, then ${howItEnded(end)}`;
+  if (end.kind === "departure" && end.exit_code !== 0) return `finished, then ${describeExit(end)}`;
   if (end.exit_code === 0) return end.kind === "departure" ? "exited 0" : "exited 0 before it had finished";
-  return howItEnded(end);
+  return describeExit(end);
 }
 
-function howItEnded(end: RecordedEnd): string {
+function describeExit(end: RecordedEnd): string {
   if (end.signal !== null) {
     const oom = end.evidence.some(({ kind }) => kind === "oom");
     return `killed by ${end.signal}${oom ? " (out of memory)" : ""}`;

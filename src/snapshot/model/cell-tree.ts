@@ -7,7 +7,7 @@ export const WORKTREE = "worktree";
 export interface OutsideWorktree {
   /** Absolute, with links resolved. */
   readonly path: string;
-  /** "device:inode" of the directory that is meant; another one at this path is never opened. */
+  /** "device:inode" of the recorded directory; another one at this path is never opened. */
   readonly id: string;
 }
 
