@@ -284,7 +284,7 @@ describe("a session", () => {
       reason: expect.stringContaining("before its conversation"),
     });
     expect(book.asked()).toEqual([]);
-    // By a name: Lazarus takes the newest session of the directory to be the one that is meant.
+    // By a name: Lazarus assumes that this is the newest session of the directory.
     const { book: other } = await killAt("2:file", "claude", "misnamed");
     await other.start({ replace: true, command: ["claude", "-p", "go on", "--resume", "nonsense"] });
     expect(await other.ended()).toMatchObject({
