@@ -26,7 +26,7 @@ export interface RegistryAccess extends Disposable {
   readonly record: MissionContext["record"];
 }
 
-/** `warn` is called with each problem, again and again while it lasts. */
+/** `warn` is called for each failed attempt, also if the problem is the same. */
 export function createRegistryAccess(
   machine: Machine,
   config: Config,

@@ -117,7 +117,7 @@ function perform(disk: SimulatedDisk, step: Step): boolean {
   }
 }
 
-function live(disk: SimulatedDisk, { steps, calls }: Life, expectation: Expectation): void {
+function runLife(disk: SimulatedDisk, { steps, calls }: Life, expectation: Expectation): void {
   disk.cutPowerAfter(calls);
   for (const step of steps) {
     expectation.attempt(step);
@@ -139,7 +139,7 @@ describe("durable writes under kills and power loss", () => {
         const expectation = new Expectation();
         let disk = createSimulatedDisk();
         for (const each of lives) {
-          live(disk, each, expectation);
+          runLife(disk, each, expectation);
           disk.restorePower();
           if (each.ends === "power") disk = disk.crash(random);
           expectation.check(disk);

@@ -41,7 +41,7 @@ export const MISSION = "book";
 /** Some CLIs retry a refused request for minutes before they give up. */
 const STATE_WAIT_MS = 10 * 60_000;
 
-/** Nothing follows them but a command of the user's. */
+/** Only a command of the user ends these states. */
 const FINAL_STATES = ["finished", "asking", "tombstone"];
 
 export interface RealOptions {
