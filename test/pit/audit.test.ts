@@ -33,7 +33,6 @@ beforeEach(async () => {
     add: (key, tree) => real.add(key, tree),
     remove: (key) => real.remove(key),
     read: (key) => real.read(key),
-    sync: () => real.sync(),
     take: async (key) => without(await real.take(key)),
     putBack: (key, taken) => real.putBack(key, taken),
     [Symbol.asyncDispose]: () => real[Symbol.asyncDispose](),
@@ -53,7 +52,6 @@ const at = (path: string) => join(server.config.missions_root, "m1", "worktree",
 async function takePoint(): Promise<void> {
   const limits = { withinMs: 1000, quietMs: 0, share: 1, auditMs };
   live.protect([{ mission: M1, agent: null, limits }], 0);
-  await watcher.sync();
   live.due(0);
   await live.take(M1);
   live.due(0);

@@ -63,7 +63,6 @@ export async function createLiveLab(
     add: (key, tree) => real.add(key, tree),
     remove: (key) => real.remove(key),
     read: (key) => real.read(key),
-    sync: () => real.sync(),
     async take(key) {
       lastSet = await real.take(key);
       return lastSet;

@@ -134,7 +134,7 @@ it("keeps two trees apart, one of them in two places", async () => {
 it("counts a change when a tree is replaced: what happened in between is not known", async () => {
   const roots = [{ path: lab.root, prefix: "" }];
   const count = async () => {
-    await lab.watcher.sync();
+    await lab.take();
     return lab.watcher.read("m1")!.changes;
   };
   const before = await count();

@@ -26,9 +26,7 @@ export interface TreeWatcher extends AsyncDisposable {
   remove(key: string): void;
   /** Undefined until the tree is being watched. */
   read(key: string): TreeChanges | undefined;
-  /** Resolves when everything that changed before the call is counted. */
-  sync(): Promise<void>;
-  /** What changed since the last call; unknown the first time. Later changes are for the next call. */
+  /** What changed since the last call; unknown the first time. Later changes are for the next call. Everything earlier is counted then. */
   take(key: string): Promise<TakenPaths>;
   /** Puts back a set that could not be saved; it becomes part of the next one. */
   putBack(key: string, taken: TakenPaths): void;
@@ -39,13 +37,11 @@ export type TreeWatcherRequest =
   | { readonly kind: "remove"; readonly key: string }
   | { readonly kind: "put-back"; readonly key: string; readonly taken: TakenPaths }
   | { readonly kind: "take"; readonly id: number; readonly key: string }
-  | { readonly kind: "sync"; readonly id: number }
   | { readonly kind: "close" };
 
 export type TreeWatcherResponse =
   | { readonly kind: "changes"; readonly reports: readonly TreeReport[] }
-  | { readonly kind: "taken"; readonly id: number; readonly taken: TakenPaths }
-  | { readonly kind: "synced"; readonly id: number };
+  | { readonly kind: "taken"; readonly id: number; readonly taken: TakenPaths };
 
 export interface TreeWatcherOptions {
   /** The watcher's own directory, outside all trees. */
@@ -99,12 +95,14 @@ class WorkerWatcher implements TreeWatcher {
     return this.known.get(key);
   }
 
-  async sync(): Promise<void> {
-    await this.ask((id) => ({ kind: "sync", id }));
-  }
-
   async take(key: string): Promise<TakenPaths> {
-    return await this.ask((id) => ({ kind: "take", id, key }));
+    if (this.failure !== undefined) return unknownPaths(this.failure);
+    this.requests += 1;
+    const id = this.requests;
+    return await new Promise((resolve) => {
+      this.waiting.set(id, resolve);
+      this.send({ kind: "take", id, key });
+    });
   }
 
   putBack(key: string, taken: TakenPaths): void {
@@ -118,16 +116,6 @@ class WorkerWatcher implements TreeWatcher {
     const ended = new Promise((resolve) => worker.once("exit", resolve));
     worker.postMessage({ kind: "close" } satisfies TreeWatcherRequest);
     await ended;
-  }
-
-  private async ask(request: (id: number) => TreeWatcherRequest): Promise<TakenPaths> {
-    if (this.failure !== undefined) return unknownPaths(this.failure);
-    this.requests += 1;
-    const id = this.requests;
-    return await new Promise((resolve) => {
-      this.waiting.set(id, resolve);
-      this.send(request(id));
-    });
   }
 
   private send(request: TreeWatcherRequest): void {
@@ -187,7 +175,7 @@ class WorkerWatcher implements TreeWatcher {
           this.known.set(key, { changes: (this.earlier.get(key) ?? 0) + changes, unwatched });
       return;
     }
-    this.waiting.get(response.id)?.(response.kind === "taken" ? response.taken : unknownPaths("not asked"));
+    this.waiting.get(response.id)?.(response.taken);
     this.waiting.delete(response.id);
   }
 }

@@ -121,9 +121,6 @@ port.on("message", (request: TreeWatcherRequest) => {
     case "put-back":
       watches.putBack(request.key, request.taken);
       break;
-    case "sync":
-      sync();
-      break;
     case "take": {
       const taken = take(request.key);
       report();
@@ -132,7 +129,6 @@ port.on("message", (request: TreeWatcherRequest) => {
   }
   drain();
   report();
-  if (request.kind === "sync") send({ kind: "synced", id: request.id });
 });
 
 let checkedMs = Number.NEGATIVE_INFINITY;
