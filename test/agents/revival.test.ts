@@ -136,6 +136,16 @@ function transcriptOf(book: Book): string {
   return join(project, names.find((name) => name.endsWith(`${sessionOf(book)}.jsonl`))!);
 }
 
+it("a note that an earlier life did not read is not passed to an agent that the user starts", async () => {
+  const book = world.book("claude", "stale-note");
+  const directory = join(world.context.config.run_dir, "agents", "stale-note");
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, "resume-note.md"), "a note for another life");
+  await book.start();
+  await book.finish();
+  expect(readdirSync(directory).filter((name) => name.startsWith("resume-note"))).toEqual([]);
+});
+
 describe("a CLI that takes no prompt when it resumes in a terminal", () => {
   it("gets the note from our plugin: opencode continues by itself", async () => {
     const book = world.book("opencode", "opencode-terminal", { FAKE_PAUSE: "2:effect" });

@@ -40,6 +40,8 @@ export async function startConversation(
 ): Promise<Prepared> {
   const agent = knownAgent(context, record);
   if (agent === undefined) return { command: record.command };
+  // That of an earlier life which ended before it was read.
+  deliverByHook(context, parseMissionId(record.mission), undefined);
   const { adapter, line } = agent;
   const { place: plain, added } = placeOf(context, record, agent, environment);
   prepareState(context, record, agent, environment);
