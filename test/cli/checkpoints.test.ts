@@ -20,7 +20,7 @@ let world: World;
 let ids: string[];
 const vault = () => join(world.home, "vault", "inbox");
 
-function must(line: string): string {
+function runOk(line: string): string {
   const { exit, stdout, stderr } = world.run(line.split(" "));
   expect(exit, `lazarus ${line}: ${stderr}`).toBe(0);
   return stdout;
@@ -28,13 +28,13 @@ function must(line: string): string {
 
 beforeAll(() => {
   world = createWorld();
-  must("init inbox");
+  runOk("init inbox");
   world.write("home/missions/inbox/worktree/notes.txt", "one\ntwo\n");
-  must("checkpoint inbox -m first");
+  runOk("checkpoint inbox -m first");
   world.write("home/missions/inbox/worktree/notes.txt", "one\n2\n");
   world.write("home/missions/inbox/worktree/\u001b[31mred", "terminal escapes in a name\n");
-  must("checkpoint inbox -m second");
-  must("checkpoint inbox");
+  runOk("checkpoint inbox -m second");
+  runOk("checkpoint inbox");
   ids = (world.json("checkpoints inbox --json").checkpoints as { checkpoint_id: string }[]).map(
     (each) => each.checkpoint_id,
   );
@@ -44,12 +44,12 @@ afterAll(() => world[Symbol.dispose]());
 
 describe("checkpoints", () => {
   it("are listed in a table of at most 80 columns", () => {
-    const lines = must("checkpoints inbox").trimEnd().split("\n");
+    const lines = runOk("checkpoints inbox").trimEnd().split("\n");
     expect(lines[0]).toMatch(/^CHECKPOINT +AGE +REASON +SIZE +STORED +MARKS +MESSAGE$/);
     expect(lines).toHaveLength(4);
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
-    expect(must("checkpoints inbox -n 1")).toContain(ids[2]);
-    expect(must("checkpoints inbox -n 1")).not.toContain(ids[1]);
+    expect(runOk("checkpoints inbox -n 1")).toContain(ids[2]);
+    expect(runOk("checkpoints inbox -n 1")).not.toContain(ids[1]);
     expect(world.run(["checkpoints", "inbox", "-n", "0"])).toMatchObject({ exit: 0, stdout: "", stderr: "" });
   });
 
@@ -95,15 +95,15 @@ describe("an unknown mission", () => {
     expect(fresh.stderr).toContain("this checkpoint starts a new vault");
     rmSync(vault(), { recursive: true });
     renameSync(away, vault());
-    must("registry rebuild");
-    expect(must("verify inbox")).toMatch(/^good/);
+    runOk("registry rebuild");
+    expect(runOk("verify inbox")).toMatch(/^good/);
   });
 });
 
 describe("show", () => {
   it("prints what a checkpoint contains and which one has the same content", () => {
-    expect(must(`show inbox ${ids[0]}`)).toMatch(/message +first/);
-    expect(must("show inbox")).toContain(`unchanged since ${ids[1]}`);
+    expect(runOk(`show inbox ${ids[0]}`)).toMatch(/message +first/);
+    expect(runOk("show inbox")).toContain(`unchanged since ${ids[1]}`);
     expect(world.json(`show inbox ${ids[0]} --json`)).toMatchObject({
       schema: "lazarus.show/1",
       checkpoint_id: ids[0],
@@ -114,17 +114,17 @@ describe("show", () => {
 
 describe("diff", () => {
   it("lists changes, and prints changed lines with --content", () => {
-    const names = must(`diff inbox ${ids[0]} ${ids[1]}`);
+    const names = runOk(`diff inbox ${ids[0]} ${ids[1]}`);
     expect(names).toContain("M worktree/notes.txt\n");
     expect(names).toContain("A worktree/\\u{1b}[31mred\n");
-    expect(must(`diff inbox ${ids[0]} ${ids[1]} --content --path worktree/notes.txt`)).toBe(
+    expect(runOk(`diff inbox ${ids[0]} ${ids[1]} --content --path worktree/notes.txt`)).toBe(
       "M worktree/notes.txt\n\n--- a/worktree/notes.txt\n+++ b/worktree/notes.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
     );
   });
 
   it("accepts the same paths as restore: inside the cell, and known", () => {
     const absolute = join(world.home, "missions/inbox/worktree/notes.txt");
-    expect(must(`diff inbox ${ids[0]} ${ids[1]} --path ${absolute}`)).toBe("M worktree/notes.txt\n");
+    expect(runOk(`diff inbox ${ids[0]} ${ids[1]} --path ${absolute}`)).toBe("M worktree/notes.txt\n");
     expect(world.run(["diff", "inbox", "--path", "/etc"])).toMatchObject({ exit: 2, stdout: "" });
     const unknown = world.run(["diff", "inbox", "--path", "old/notes.txt"]);
     expect(unknown).toMatchObject({ exit: 6, stdout: "" });
@@ -132,9 +132,9 @@ describe("diff", () => {
   });
 
   it("compares with the current cell", () => {
-    expect(must("diff inbox")).toBe("");
+    expect(runOk("diff inbox")).toBe("");
     const file = world.write("home/missions/inbox/worktree/later", "x");
-    expect(must("diff inbox")).toBe("A worktree/later\n");
+    expect(runOk("diff inbox")).toBe("A worktree/later\n");
     rmSync(file);
   });
 });
@@ -148,13 +148,13 @@ describe("pin and prune", () => {
   const keepOne = "--keep-last 1 --keep-hourly 0 --keep-daily 0 --keep-weekly 0 --keep-within 0";
 
   it("a dry run lists what would be removed and why the rest is kept", () => {
-    must(`pin inbox ${ids[0]}`);
+    runOk(`pin inbox ${ids[0]}`);
     const before = readFileSync(join(vault(), "index.json"), "utf8");
-    const text = must(`prune inbox --dry-run ${keepOne}`);
+    const text = runOk(`prune inbox --dry-run ${keepOne}`);
     expect(text).toContain(`- ${ids[1]}  manual: no rule keeps it`);
     expect(text).toContain(`${ids[0]}  manual: pinned`);
     expect(readFileSync(join(vault(), "index.json"), "utf8")).toBe(before);
-    must(`unpin inbox ${ids[0]}`);
+    runOk(`unpin inbox ${ids[0]}`);
   });
 });
 
@@ -163,7 +163,7 @@ describe("export and import", () => {
     const unpack = (line: string) =>
       world.run(line.split(" ")).stderr.match(/unpack with: (tar .*)\n/)?.[1] ?? "";
     expect(unpack("export inbox -o plain.tar.gz")).toMatch(/^tar xzf \/.*plain.tar.gz$/);
-    must("init attributes");
+    runOk("init attributes");
     const file = world.write("home/missions/attributes/worktree/file", "");
     const set = `import os; os.setxattr(${JSON.stringify(file)}, "user.color", b"red")`;
     const { status, stderr } = spawnSync(PYTHON, ["-c", set], { encoding: "utf8" });
@@ -171,7 +171,7 @@ describe("export and import", () => {
       reportSkipped("the command that unpacks extended attributes", stderr.trim().split("\n").at(-1)!);
       return;
     }
-    must("checkpoint attributes");
+    runOk("checkpoint attributes");
     const command = unpack("export attributes -o attributes.tar.gz");
     expect(command).toMatch(/^tar --xattrs -xpzf \//);
     mkdirSync(world.path("unpacked"));
@@ -182,27 +182,27 @@ describe("export and import", () => {
   });
 
   it("round-trips a cell under another name", () => {
-    must(`export inbox ${ids[1]} -o inbox.tar.gz`);
+    runOk(`export inbox ${ids[1]} -o inbox.tar.gz`);
     const file = join(world.cwd, "inbox.tar.gz");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(world.run(["export", "inbox", "-o", "inbox.tar.gz"])).toMatchObject({ exit: 7 });
     expect(world.shell(`lazarus export inbox ${ids[1]} -o - | tar tz | grep -c notes.txt`).stdout).toBe(
       "1\n",
     );
-    must("import inbox.tar.gz --mission outbox");
+    runOk("import inbox.tar.gz --mission outbox");
     expect(world.read("home/missions/outbox/worktree/notes.txt")).toBe("one\n2\n");
     expect(JSON.parse(world.read("home/missions/outbox/meta/mission.json")).mission_id).toBe("outbox");
     expect(world.run(["import", "inbox.tar.gz", "--mission", "outbox"])).toMatchObject({ exit: 7 });
     expect(world.run(["import", "nowhere.tar.gz", "--mission", "x"])).toMatchObject({ exit: 6 });
     expect(world.run(["import", "inbox.tar.gz"])).toMatchObject({ exit: 2 });
-    must(`import ${vault()}:${ids[0]} --mission first-again`);
+    runOk(`import ${vault()}:${ids[0]} --mission first-again`);
     expect(world.read("home/missions/first-again/worktree/notes.txt")).toBe("one\ntwo\n");
   });
 });
 
 describe("verify and registry rebuild", () => {
   it("verify reports damage with exit code 8, and rebuild repairs the index", () => {
-    expect(must("verify --deep")).toMatch(/^good {2}first-again/m);
+    expect(runOk("verify --deep")).toMatch(/^good {2}first-again/m);
     const index = join(vault(), "index.json");
     const whole = readFileSync(index, "utf8");
     writeFileSync(index, whole.replace('"second"', '"sec0nd"'));
@@ -215,7 +215,7 @@ describe("verify and registry rebuild", () => {
     expect(rebuilt.exit).toBe(0);
     expect(rebuilt.stderr).toContain("the damaged file is kept at");
     expect(readFileSync(index, "utf8")).toBe(whole);
-    expect(must("verify inbox --deep")).toMatch(/^good/);
+    expect(runOk("verify inbox --deep")).toMatch(/^good/);
   });
 
   it("verify names a damaged layer and the checkpoints it affects", () => {

@@ -12,7 +12,7 @@ async function typed(directory: string, ...words: string[]): Promise<Ending> {
   return await world.call(words, { cwd: directory });
 }
 
-async function must(directory: string, ...words: string[]): Promise<string> {
+async function runOk(directory: string, ...words: string[]): Promise<string> {
   const { exit, stdout, stderr } = await typed(directory, ...words);
   expect(exit, `lazarus ${words.join(" ")}: ${stderr}`).toBe(0);
   return stdout;
@@ -26,41 +26,41 @@ beforeAll(async () => {
   writeFileSync(join(project, "notes.md"), "notes\n");
   writeFileSync(join(project, "src", "app.ts"), "app\n");
   writeFileSync(join(project, "config", "app.json"), "{}\n");
-  await must(project, "protect", ".");
+  await runOk(project, "protect", ".");
   symlinkSync(project, world.path("link"));
-  await must(world.cwd, "init", "other");
+  await runOk(world.cwd, "init", "other");
 });
 afterAll(() => world[Symbol.dispose]());
 
 describe("the mission", () => {
   it("can be omitted where nothing else is required", async () => {
-    const { checkpoints } = JSON.parse(await must(project, "checkpoints", "--json"));
+    const { checkpoints } = JSON.parse(await runOk(project, "checkpoints", "--json"));
     expect(checkpoints).toHaveLength(1);
-    expect(await must(join(project, "src"), "ls")).toContain("worktree/");
+    expect(await runOk(join(project, "src"), "ls")).toContain("worktree/");
     expect((await typed(project, "undo")).stderr).toContain("shop");
   });
 
   it("is . when something follows it, even with a checkpoint", async () => {
-    expect(await must(project, "cat", ".", "notes.md")).toBe("notes\n");
-    expect(await must(project, "cat", ".:latest", "notes.md")).toBe("notes\n");
-    expect(JSON.parse(await must(project, "status", ".", "--json")).missions).toHaveLength(1);
+    expect(await runOk(project, "cat", ".", "notes.md")).toBe("notes\n");
+    expect(await runOk(project, "cat", ".:latest", "notes.md")).toBe("notes\n");
+    expect(JSON.parse(await runOk(project, "status", ".", "--json")).missions).toHaveLength(1);
   });
 
   it("can be omitted before a path, a checkpoint or a time", async () => {
     const inside = join(project, "src");
-    expect(await must(project, "cat", "notes.md")).toBe("notes\n");
-    expect(await must(inside, "cat", "../notes.md")).toBe("notes\n");
-    expect(await must(inside, "versions", "app.ts")).toContain("first seen");
-    expect(await must(project, "find", "*.md")).toContain("worktree/notes.md");
-    expect(await must(project, "grep", "notes")).toContain("worktree/notes.md:1:notes");
-    expect(await must(project, "ls", "src")).toBe("worktree/src/app.ts\n");
-    expect(await must(project, "ls", "latest", "src")).toBe("worktree/src/app.ts\n");
-    expect(await must(project, "show", "latest")).toContain("first checkpoint");
-    expect(await must(project, "diff", "0s")).toBe("");
-    expect(await must(project, "set", "live", "9")).toContain("protect_within_seconds = 9");
-    const { checkpoints } = JSON.parse(await must(project, "checkpoints", "--json"));
-    await must(project, "pin", checkpoints[0].checkpoint_id);
-    await must(project, "unpin", "latest");
+    expect(await runOk(project, "cat", "notes.md")).toBe("notes\n");
+    expect(await runOk(inside, "cat", "../notes.md")).toBe("notes\n");
+    expect(await runOk(inside, "versions", "app.ts")).toContain("first seen");
+    expect(await runOk(project, "find", "*.md")).toContain("worktree/notes.md");
+    expect(await runOk(project, "grep", "notes")).toContain("worktree/notes.md:1:notes");
+    expect(await runOk(project, "ls", "src")).toBe("worktree/src/app.ts\n");
+    expect(await runOk(project, "ls", "latest", "src")).toBe("worktree/src/app.ts\n");
+    expect(await runOk(project, "show", "latest")).toContain("first checkpoint");
+    expect(await runOk(project, "diff", "0s")).toBe("");
+    expect(await runOk(project, "set", "live", "9")).toContain("protect_within_seconds = 9");
+    const { checkpoints } = JSON.parse(await runOk(project, "checkpoints", "--json"));
+    await runOk(project, "pin", checkpoints[0].checkpoint_id);
+    await runOk(project, "unpin", "latest");
   });
 
   it("is the named one if it exists, and an unknown checkpoint is not guessed", async () => {
@@ -79,12 +79,12 @@ describe("the mission", () => {
   });
 
   it("is found through a link to the directory", async () => {
-    expect(await must(world.path("link"), "cat", ".", "notes.md")).toBe("notes\n");
+    expect(await runOk(world.path("link"), "cat", ".", "notes.md")).toBe("notes\n");
   });
 
   it("is that of a cell when the command is typed inside the cell", async () => {
     const { missions } = JSON.parse(
-      await must(join(world.missions, "other", "state"), "status", ".", "--json"),
+      await runOk(join(world.missions, "other", "state"), "status", ".", "--json"),
     );
     expect(missions.map((each: { mission_id: string }) => each.mission_id)).toEqual(["other"]);
   });
@@ -105,20 +105,20 @@ describe("the mission", () => {
 
 describe("a path", () => {
   it("is relative to the current directory", async () => {
-    expect(await must(join(project, "src"), "cat", ".", "app.ts")).toBe("app\n");
-    expect(await must(join(project, "src"), "cat", ".", "../notes.md")).toBe("notes\n");
+    expect(await runOk(join(project, "src"), "cat", ".", "app.ts")).toBe("app\n");
+    expect(await runOk(join(project, "src"), "cat", ".", "../notes.md")).toBe("notes\n");
   });
 
   it("is relative to the worktree when typed elsewhere", async () => {
-    expect(await must(world.cwd, "cat", "shop", "src/app.ts")).toBe("app\n");
+    expect(await runOk(world.cwd, "cat", "shop", "src/app.ts")).toBe("app\n");
   });
 
   it("is relative to the cell when it begins with one of the cell's directories, unless it begins with ./", async () => {
-    expect(await must(project, "cat", ".", "worktree/src/app.ts")).toBe("app\n");
+    expect(await runOk(project, "cat", ".", "worktree/src/app.ts")).toBe("app\n");
     expect((await typed(project, "cat", ".", "config/app.json")).stderr).toContain(
       "worktree/config/app.json",
     );
-    expect(await must(project, "cat", ".", "./config/app.json")).toBe("{}\n");
+    expect(await runOk(project, "cat", ".", "./config/app.json")).toBe("{}\n");
   });
 
   it("outside the worktree and the cell is refused", async () => {
@@ -128,8 +128,8 @@ describe("a path", () => {
   it("of a restore is restored alone", async () => {
     writeFileSync(join(project, "src", "app.ts"), "changed\n");
     writeFileSync(join(project, "notes.md"), "changed\n");
-    await must(join(project, "src"), "restore", ".", "--path", "app.ts");
-    expect(await must(project, "diff", "--path", "src")).toBe("");
-    expect(await must(project, "diff")).toContain("M worktree/notes.md");
+    await runOk(join(project, "src"), "restore", ".", "--path", "app.ts");
+    expect(await runOk(project, "diff", "--path", "src")).toBe("");
+    expect(await runOk(project, "diff")).toContain("M worktree/notes.md");
   });
 });

@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 let world: World;
 let ids: string[];
 
-async function must(...words: string[]): Promise<string> {
+async function runOk(...words: string[]): Promise<string> {
   const { exit, stdout, stderr } = await world.call(words);
   expect(exit, `lazarus ${words.join(" ")}: ${stderr}`).toBe(0);
   return stdout;
@@ -20,7 +20,7 @@ async function must(...words: string[]): Promise<string> {
 
 /** The lines below the head: the index of the checkpoint that a line lists, or its text. */
 async function list(...options: string[]): Promise<(number | string)[]> {
-  const [, ...lines] = (await must("checkpoints", "m", ...options)).trimEnd().split("\n");
+  const [, ...lines] = (await runOk("checkpoints", "m", ...options)).trimEnd().split("\n");
   return lines.map((line) => {
     const index = ids.indexOf(line.split(" ")[0]!);
     return index < 0 ? line.replaceAll(/(\d+h) \d+m/g, "$1") : index;
@@ -38,7 +38,7 @@ async function take(hoursAgo: number, options: CheckpointOptions): Promise<void>
 
 beforeAll(async () => {
   world = createWorld();
-  await must("init", "m");
+  await runOk("init", "m");
   ids = [];
   await take(20, { reason: "baseline" });
   for (const hoursAgo of [19, 18, 17]) await take(hoursAgo, { reason: "live" });
@@ -54,10 +54,10 @@ afterAll(() => world[Symbol.dispose]());
 describe("import of a copied vault", () => {
   it("takes its newest point, live or not, or the one that is named", async () => {
     const { root } = labAt(0).context.vault;
-    await must("import", root, "--mission", "newest");
-    expect(await must("cat", "newest", "worktree/notes.txt")).toBe("8 hours ago\n");
-    await must("import", `${root}:${ids[5]}`, "--mission", "named");
-    expect(await must("cat", "named", "worktree/notes.txt")).toBe("15 hours ago\n");
+    await runOk("import", root, "--mission", "newest");
+    expect(await runOk("cat", "newest", "worktree/notes.txt")).toBe("8 hours ago\n");
+    await runOk("import", `${root}:${ids[5]}`, "--mission", "named");
+    expect(await runOk("cat", "named", "worktree/notes.txt")).toBe("15 hours ago\n");
     const { exit, stderr } = await world.call(["import", `${root}:nothing`, "--mission", "none"]);
     expect([exit, stderr]).toEqual([6, expect.stringContaining(`it has: `)]);
   });
@@ -89,17 +89,17 @@ describe("live points in the list of checkpoints", () => {
   it("are all listed with --all and in JSON", async () => {
     expect(await list("--all")).toEqual(ids.map((_, i) => i));
     expect(await list("--all", "-n", "2")).toEqual([11, 12]);
-    const whole = await must("checkpoints", "m", "--json");
+    const whole = await runOk("checkpoints", "m", "--json");
     const { checkpoints } = JSON.parse(whole) as { checkpoints: { checkpoint_id: string; reason: string }[] };
     expect(checkpoints.map(({ checkpoint_id }) => checkpoint_id)).toEqual(ids);
     expect(checkpoints[1]).toMatchObject({ reason: "live", message: null, damaged: false });
-    expect(await must("checkpoints", "m", "--all", "--json")).toBe(whole);
+    expect(await runOk("checkpoints", "m", "--all", "--json")).toBe(whole);
   });
 
   it("are listed when they are pinned or damaged", async () => {
-    await must("pin", "m", ids[2]!);
+    await runOk("pin", "m", ids[2]!);
     expect((await list()).slice(0, 5)).toEqual([0, 1, 2, 3, 4]);
-    await must("unpin", "m", ids[2]!);
+    await runOk("unpin", "m", ids[2]!);
     const { context } = labAt(0);
     const { manifest } = context.vault.list()[7]!;
     writeFileSync(blobFile(context, manifest), "garbage");

@@ -14,7 +14,7 @@ import { createLab, type Lab, OLD_MS, removeTree } from "./lab.ts";
 
 export interface ContinuedProfile {
   readonly livePoints: number;
-  /** Afterwards: live points and ordinary checkpoints in turns. */
+  /** Afterwards: live points and ordinary checkpoints alternately, at random. */
   readonly mixed: number;
   readonly compression: "gzip" | "zstd";
 }

@@ -55,7 +55,7 @@ const NOTHING_SEEN = { dirty: { paths: new Set<string>(), trees: new Set<string>
 describe.skipIf(!canRun).each(places)("a file that a process has mapped for writing %s", (place) => {
   it.each([
     ["", {}],
-    [" and no watcher sees it", NOTHING_SEEN],
+    [" and no watcher reports it", NOTHING_SEEN],
   ])("is saved correctly, although its stat stays the same%s", async (_, options) => {
     if (place !== "") vi.stubEnv("TMPDIR", place);
     using lab = createLab();

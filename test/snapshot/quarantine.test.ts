@@ -120,7 +120,7 @@ describe("damage to the newest checkpoint", () => {
     expect((await verifyVault(fork.vault, { deep: true })).findings).toEqual([]);
   });
 
-  it("is forgotten by a prune once the blob was stored again, or no checkpoint needs it", async () => {
+  it("is removed by a prune after the blob was stored again, or when no checkpoint needs it", async () => {
     const { lab } = await damagedLab();
     using _ = lab;
     await verifyVault(lab.context.vault, { deep: true });

@@ -13,7 +13,7 @@ let world: World;
 let ids: string[];
 let transcript: string;
 
-async function must(line: string): Promise<string> {
+async function runOk(line: string): Promise<string> {
   const { exit, stdout, stderr } = await world.call(line.split(" "));
   expect(exit, `lazarus ${line}: ${stderr}`).toBe(0);
   return stdout + stderr;
@@ -31,7 +31,7 @@ function adopt(mission: string, adapter: string, session: string, env: Record<st
 
 beforeAll(async () => {
   world = createWorld();
-  await must("init book");
+  await runOk("init book");
   const cell = adopt("book", "claude", SESSION);
   const cwd = join(cell, "worktree");
   const project = join(world.env.HOME!, ".claude", "projects", cwd.replaceAll(/[^A-Za-z0-9]/g, "-"));
@@ -41,7 +41,7 @@ beforeAll(async () => {
   for (const step of [1, 2]) {
     fs.appendFileSync(transcript, stepLines(step, cwd, "line\n".repeat(9)));
     world.write(`home/missions/book/worktree/chapter-${step}.md`, String(step));
-    await must("checkpoint book");
+    await runOk("checkpoint book");
   }
   const { checkpoints } = world.json("checkpoints book --json");
   ids = (checkpoints as { checkpoint_id: string }[]).map(({ checkpoint_id: id }) => id);
@@ -49,25 +49,25 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.dispose]());
 
 it("show, checkpoints, diff and a dry run name the turn", async () => {
-  expect(await must(`show book ${ids[0]}`)).toMatch(
+  expect(await runOk(`show book ${ids[0]}`)).toMatch(
     /^conversation {2}turn 1, after Bash: write chapter 1 \(claude /m,
   );
-  expect(await must("checkpoints book")).toContain(" turn 1, after");
+  expect(await runOk("checkpoints book")).toContain(" turn 1, after");
   const change = "conversation: turn 1, after Bash: write chapter 1 → turn 2, after Bash: write chapter 2";
-  expect(await must(`diff book ${ids[0]} ${ids[1]}`)).toContain(change);
-  expect(await must(`diff book ${ids[0]}`)).toContain(change);
-  expect(await must(`restore book ${ids[0]} --dry-run`)).toContain(
+  expect(await runOk(`diff book ${ids[0]} ${ids[1]}`)).toContain(change);
+  expect(await runOk(`diff book ${ids[0]}`)).toContain(change);
+  expect(await runOk(`restore book ${ids[0]} --dry-run`)).toContain(
     "the conversation there: turn 1, after Bash: write chapter 1",
   );
 });
 
 it("conversation prints the transcript, now or at a checkpoint", async () => {
-  const text = await must(`conversation book --at ${ids[0]}`);
+  const text = await runOk(`conversation book --at ${ids[0]}`);
   expect(text).toContain("user\n  Write a book\\u{1b}[31m");
   expect(text).toContain("→ Bash  write chapter 1\n");
   expect(text).toContain("… 4 more lines");
   expect(text).not.toContain("chapter 2");
-  expect(await must("conversation book -n 2")).toContain("→ Bash  write chapter 2");
+  expect(await runOk("conversation book -n 2")).toContain("→ Bash  write chapter 2");
   const document = world.json(`conversation book --at ${ids[0]} --json`);
   expect(document).toMatchObject({ checkpoint_id: ids[0], adapter: "claude", session: SESSION, turn: 1 });
   expect((document.entries as { role: string }[]).map(({ role }) => role)).toEqual([
@@ -80,22 +80,22 @@ it("conversation prints the transcript, now or at a checkpoint", async () => {
 
 it("restore and undo can be limited to files or conversation", async () => {
   const steps = () => fs.readFileSync(transcript, "utf8").match(/"type":"tool_use"/g)?.length;
-  expect(await must(`restore book ${ids[0]} --conversation-only`)).toContain(
+  expect(await runOk(`restore book ${ids[0]} --conversation-only`)).toContain(
     "the conversation goes back from turn 2, after Bash: write chapter 2 to turn 1, after Bash: write chapter 1",
   );
   expect(steps()).toBe(1);
   expect(fs.existsSync(world.path("home/missions/book/worktree/chapter-2.md"))).toBe(true);
-  await must("undo book");
+  await runOk("undo book");
   expect(steps()).toBe(2);
-  await must(`restore book ${ids[0]}`);
-  await must("undo book --files-only");
+  await runOk(`restore book ${ids[0]}`);
+  await runOk("undo book --files-only");
   expect(steps()).toBe(1);
   expect(fs.existsSync(world.path("home/missions/book/worktree/chapter-2.md"))).toBe(true);
   expect((await world.call(["undo", "book", "--files-only", "--conversation-only"])).exit).toBe(2);
 });
 
 it("reads a database that the agent has in the cell, and a drill reads it back", async () => {
-  await must("init code");
+  await runOk("init code");
   const directory = join(world.missions, "code", "state", "opencode");
   fs.mkdirSync(directory, { recursive: true });
   const { opencode } = await import("../../../src/agents/adapters/opencode.ts");
@@ -110,14 +110,14 @@ it("reads a database that the agent has in the cell, and a drill reads it back",
   database.prepare("INSERT INTO message VALUES (?, ?, ?, ?)").run("m1", "ses_0123456789abcdef", 1, message);
   const part = JSON.stringify({ type: "text", text: "hello" });
   database.prepare("INSERT INTO part VALUES (?, ?, ?)").run("p1", "m1", part);
-  await must("checkpoint code");
-  expect(await must("show code")).toMatch(/^conversation {2}turn 1/m);
-  expect(await must("conversation code --at latest")).toContain("hello");
-  await must("drill code");
+  await runOk("checkpoint code");
+  expect(await runOk("show code")).toMatch(/^conversation {2}turn 1/m);
+  expect(await runOk("conversation code --at latest")).toContain("hello");
+  await runOk("drill code");
 });
 
 it("a conversation in a database that other sessions share: only the files go back, and every command says so", async () => {
-  await must("init claw");
+  await runOk("init claw");
   const state = join(world.env.HOME!, ".openclaw", "agents", "main", "agent");
   fs.mkdirSync(state, { recursive: true });
   adopt("claw", "openclaw", "main");
@@ -132,12 +132,12 @@ it("a conversation in a database that other sessions share: only the files go ba
   say(1, "user", "Write a book");
   say(2, "assistant", "chapter one");
   world.write("home/missions/claw/worktree/chapter.md", "1");
-  await must("checkpoint claw");
+  await runOk("checkpoint claw");
   const { checkpoint_id: id } = world.json("show claw --json");
   say(3, "assistant", "chapter two");
   world.write("home/missions/claw/worktree/chapter.md", "2");
-  await must("checkpoint claw");
-  expect(await must(`show claw ${id}`)).toMatch(
+  await runOk("checkpoint claw");
+  expect(await runOk(`show claw ${id}`)).toMatch(
     /^conversation {2}turn 1 \(openclaw main\); only the position, without the transcript$/m,
   );
   const at = await world.call(["conversation", "claw", "--at", String(id)]);
@@ -147,12 +147,12 @@ it("a conversation in a database that other sessions share: only the files go ba
       /has only the position of its conversation: turn 1 .* in a database that other sessions share[\s\S]*lazarus conversation claw, to print it as it is now/,
     ),
   });
-  expect(await must("conversation claw")).toContain("chapter two");
+  expect(await runOk("conversation claw")).toContain("chapter two");
   const reason =
     "the conversation of openclaw is in a database that other sessions share, so it was not restored";
-  expect(await must(`restore claw ${id} --dry-run`)).toContain(reason);
+  expect(await runOk(`restore claw ${id} --dry-run`)).toContain(reason);
   const restored = await world.call(["restore", "claw", String(id)]);
   expect(restored).toMatchObject({ exit: 5, stderr: expect.stringContaining(reason) });
   expect(fs.readFileSync(world.path("home/missions/claw/worktree/chapter.md"), "utf8")).toBe("1");
-  expect(await must("conversation claw")).toContain("chapter two");
+  expect(await runOk("conversation claw")).toContain("chapter two");
 });
