@@ -180,10 +180,10 @@ export interface Adapter {
    */
   readonly resume: (args: readonly string[], session: string, note: string) => readonly string[] | null;
   /**
-   * How the note reaches the model of a revival with these arguments, where it is not the prompt: our plugin sends it (`hook`), or
-   * nothing does, and the agent waits for its user (`user`).
+   * How a revived model gets the note where the prompt cannot contain it: our plugin sends it (`hook`), or nothing does and
+   * the agent waits for its user (`user`).
    */
-  readonly noteWithout?: (args: readonly string[]) => "hook" | "user" | null;
+  readonly noteDelivery?: (args: readonly string[]) => "hook" | "user" | null;
   /** The arguments of a life that starts over, with the note before the user's prompt. */
   readonly restart: (args: readonly string[], session: string | null, note: string) => readonly string[];
   /** Variables for every life, such as the path of the mission's own database. `directory` is in the cell's state. */

@@ -58,7 +58,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
       for (const { args, resume } of cases.lives.filter((life) => life.resume !== null))
         expect(adapter.parse(resume!)).toMatchObject({
           session: { id: session },
-          prompt: adapter.noteWithout?.(args) ? null : "NOTE",
+          prompt: adapter.noteDelivery?.(args) ? null : "NOTE",
           isUtility: false,
         });
     });
@@ -68,7 +68,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
         const revived = adapter.resume(args, session, "--help is what you asked for")!;
         expect(revived).toHaveLength(resume!.length);
         const { prompt } = adapter.parse(revived);
-        if (adapter.noteWithout?.(args)) expect(prompt).toBeNull();
+        if (adapter.noteDelivery?.(args)) expect(prompt).toBeNull();
         else expect(prompt).toContain("--help is what you asked for");
       }
     });

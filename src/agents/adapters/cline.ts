@@ -213,7 +213,7 @@ export const cline: Adapter = {
     if (isUtility || isHeadless || !isSessionId(session)) return null;
     return [...optionsOnly(readWords(args, OPTIONS), "--id"), "--id", session];
   },
-  noteWithout: () => "user",
+  noteDelivery: () => "user",
   restart: (args, _, note) => {
     const { isUtility, prompt } = parse(args);
     return isUtility ? args : [...optionsOnly(readWords(args, OPTIONS), "--id"), withNote(note, prompt)];

@@ -76,7 +76,7 @@ function chosenSession(words: readonly Word[]): Invocation["session"] {
   return hasOption(words, "-c", "--continue") ? "newest" : null;
 }
 
-/** The terminal interface, where an option has the prompt, and not `opencode run`, which takes it as words. */
+/** False for `opencode run`, which takes the prompt as words. The terminal interface takes it as an option. */
 function isInterface(args: readonly string[]): boolean {
   return positionals(readWords(args, OPTIONS))[0] !== "run";
 }
@@ -237,7 +237,7 @@ export const opencode: Adapter = {
     parse(args).isUtility || !isSessionId(session)
       ? null
       : withPrompt(args, ["--session", session], isInterface(args) ? null : asPrompt(note)),
-  noteWithout: (args) => {
+  noteDelivery: (args) => {
     if (!isInterface(args)) return null;
     return hasOption(readWords(args, OPTIONS), "--pure") ? "user" : "hook";
   },

@@ -219,7 +219,7 @@ export async function continueConversation(
 
 /** How a resumed agent gets the note, if not as its prompt. */
 function withoutPrompt({ adapter, line }: KnownAgent): "hook" | "user" | null {
-  return adapter.noteWithout?.(line.args) ?? null;
+  return adapter.noteDelivery?.(line.args) ?? null;
 }
 
 /** Undefined: nothing is to be delivered, and what an earlier life left is removed. */

@@ -143,13 +143,13 @@ export function decodeToc(payload: Uint8Array, limitBytes: number, only?: Readon
   return { members: visitToc(payload, limitBytes, visitor, only), entries, removed };
 }
 
-/** Takes the rows of a table in their order. */
+/** Called with the rows of a table in their order. */
 export interface TocVisitor {
   entry(entry: TocEntry): void;
   removed(path: string): void;
 }
 
-/** Decodes a table row by row, for callers that do not keep the rows. What was visited before an error is void. */
+/** Decodes a table row by row, for callers that do not keep the rows. Discard what was visited before an error. */
 export function visitToc(
   payload: Uint8Array,
   limitBytes: number,

@@ -101,7 +101,7 @@ async function startWatching(
   context.emit("watch/1", { mission_id: mission, epoch: started.epoch }, () => `${mission}\n`);
   context.say(
     revival.length === 0
-      ? "watching; when it ends, a checkpoint is saved and the end is reported; nothing is started, since no command was given"
+      ? "watching; when it ends, it is saved and reported; nothing is started, because no command was given"
       : `watching; when it ends, this is started: ${revival.join(" ")}`,
   );
   if (pitOwner(pitContext) === undefined)
