@@ -1,5 +1,5 @@
 // Which tool calls of an agent CLI change something, and which of them the user wants to be asked about when they are cut
-// off. Pure. A call counts as a change unless it is known to only read: an extra entry in the history beats a missing one
+// off. Pure. A call counts as a change unless it is known to only read: an extra entry in the history is better than a missing one
 // (INV-5).
 import type { ToolCall } from "../../agents/adapter.ts";
 
