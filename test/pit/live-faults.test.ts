@@ -220,6 +220,23 @@ it.each([
   },
 );
 
+it("a file that is written through a descriptor whose name is gone: by the next audit, which is followed by walks", async () => {
+  const fd = fs.openSync(at("a/temporary"), "w");
+  fs.linkSync(at("a/temporary"), at("c/final"));
+  fs.rmSync(at("a/temporary"));
+  // Afterwards the row of the file is not racy.
+  lab.setClock(60_000);
+  await lab.point({ isAudit: true });
+  await expectSaved();
+  fs.writeSync(fd, "written");
+  fs.closeSync(fd);
+  await lab.point({ isAudit: true });
+  expect(await lab.differences()).toEqual([]);
+  expect(lab.live.unseen).toEqual({ missed: 1, invisible: 0 });
+  lab.live.due(lab.context.machine.clock.monotonicMs());
+  expect(lab.live.isWatched(lab.mission)).toBe(false);
+});
+
 it("a file that is changed through memory, while it is mapped and afterwards", async () => {
   const script = `
 import mmap, sys
