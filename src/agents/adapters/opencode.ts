@@ -154,12 +154,16 @@ function plugin(command: readonly string[], directory: string | null, resumed?: 
 import { readFileSync, renameSync } from "node:fs";
 const NOTE = ${JSON.stringify(note)};
 const RESUMED = ${JSON.stringify(resumed ?? null)};
-/** The note of a revival, if no prompt contains it. Renamed first, so that it is sent once. */
+// The note of a revival, if no prompt contains it. Renamed first, so that it is sent once. A prompt without an agent would go to
+// the default one, which may write where the user's (plan) may not.
 async function sendNote(session) {
   try {
     renameSync(NOTE, NOTE + ".delivered");
     const text = readFileSync(NOTE + ".delivered", "utf8");
-    await session.promptAsync({ path: { id: RESUMED }, body: { parts: [{ type: "text", text }] } });
+    const path = { id: RESUMED };
+    const { data } = await session.messages({ path });
+    const { agent, model } = data.findLast(({ info }) => info.role === "user").info;
+    await session.promptAsync({ path, body: { agent, model, parts: [{ type: "text", text }] } });
   } catch {}
 }
 let root;

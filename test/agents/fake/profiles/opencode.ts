@@ -85,14 +85,17 @@ interface Prompt {
 
 /** A prompt that the plugin sends to the session. */
 const sent = Promise.withResolvers<string>();
-const client = { session: { promptAsync: async ({ body }: Prompt) => sent.resolve(body.parts[0]!.text) } };
+const session = {
+  messages: async () => ({ data: [{ info: { role: "user", agent: "build" } }] }),
+  promptAsync: async ({ body }: Prompt) => sent.resolve(body.parts[0]!.text),
+};
 
 async function hooks(_: readonly string[], { env }: Place): Promise<Record<string, Hook[]>> {
   const { plugin = [] } = JSON.parse(env.OPENCODE_CONFIG_CONTENT ?? "{}") as { plugin?: string[] };
   const found: Record<string, Hook[]> = {};
   for (const url of plugin)
     for (const create of Object.values((await import(url)) as Record<string, Plugin>))
-      for (const [name, hook] of Object.entries(await create({ client })))
+      for (const [name, hook] of Object.entries(await create({ client: { session } })))
         found[name] = [...(found[name] ?? []), { run: ({ input, output }) => void hook(input, output) }];
   return found;
 }
