@@ -1,4 +1,4 @@
-// What the pit remembers about a mission that it protects: what is unsaved and since when, and what the watch and the agent's
+// What the pit keeps in memory about a mission that it protects: what is unsaved and since when, and what the watch and the agent's
 // hooks last reported.
 import { checkHookLines } from "../../agents/hook-lines.ts";
 import { agentDirectory } from "../../cell/fence.ts";

@@ -18,7 +18,7 @@ export type Silences = ReadonlyMap<string, number>;
 export interface SilencePlan {
   /** Silent since the last check. */
   readonly fresh: readonly string[];
-  /** All silences to remember. */
+  /** All silences that are known. */
   readonly known: Silences;
 }
 

@@ -265,7 +265,7 @@ async function reconcile(run: LiveRun, tool: LedgerTool, entry: Entry, input: un
   return true;
 }
 
-/** Ends the work on a call whose run has been halted; the SDK never learns of it. */
+/** Ends the work on a call whose run has been halted; the SDK is not told of it. */
 export class CallHalted extends Error {
   override readonly name = "CallHalted";
 }

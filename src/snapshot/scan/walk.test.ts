@@ -117,14 +117,14 @@ describe.each([false, true])("a walk over rows (stored: %s)", (given) => {
     expect(changed(walk(rows).walk())).toEqual(["d/hidden"]);
   });
 
-  it("forgets rows that a new pattern excludes", () => {
+  it("drops rows that a new pattern excludes", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/hidden"), "x");
     const rows = remember(walk().walk());
     expect(gone(walk(rows, ["hidden"]).walk())).toEqual(["d/hidden"]);
   });
 
-  it("forgets everything below a directory that could not be captured", () => {
+  it("drops everything below a directory that could not be captured", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/f"), "x");
     const rows = remember(walk().walk(), { missed: ["d"] });
@@ -133,7 +133,7 @@ describe.each([false, true])("a walk over rows (stored: %s)", (given) => {
     expect(changed(walk(rows).walk())).toEqual(["d", "d/f"]);
   });
 
-  it("forgets unchanged paths that were removed from the checkpoint", () => {
+  it("drops unchanged paths that were removed from the checkpoint", () => {
     fs.writeFileSync(at("a.db-wal"), "x");
     const first = remember(walk().walk());
     const seen = walk(first).walk();
@@ -185,7 +185,7 @@ describe.each([false, true])("a look at dirty paths (stored: %s)", (given) => {
     expect(gone(seen)).toEqual(["d/e/c"]);
   });
 
-  it("forgets a removed directory with everything below it, in any order of the set", () => {
+  it("drops a removed directory with everything below it, in any order of the set", () => {
     const rows = remember(walk().walk());
     fs.rmSync(at("d"), { recursive: true });
     for (const dirty of [["d"], ["d/e/c", "d"], ["d/e/c"]])

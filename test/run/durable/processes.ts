@@ -1,4 +1,4 @@
-// Machines of several processes on one host, each of which believes that the others are dead, or alive.
+// Machines of several processes on one host, each of which treats the others as dead, or as alive.
 import { type Machine, systemMachine } from "../../../src/platform/machine.ts";
 
 export function processesOf(pid: number, others: "dead" | "alive" = "dead"): Machine {

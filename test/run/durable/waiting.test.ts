@@ -142,7 +142,7 @@ test("a child run has the id of its call, and a repeated call finds it", async (
       if (die) await new Promise(() => {});
       return { text, runId };
     }, store);
-  // This process counts as dead: it learns later that it has lost its run.
+  // This process counts as dead: it finds out later that it has lost its run.
   parentOf(host(journal, 1))
     .generate({ prompt: "go", runId: "p" })
     .catch(() => {});
