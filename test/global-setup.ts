@@ -1,14 +1,15 @@
 // Tests of the command line run the real launcher on dist. It is built once and copied, so that a build during the tests
 // does not remove chunks from a running process. The copy is below node_modules, so that its imports find their packages.
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makePublicCopy, usePublicTemporaryDirectory } from "./plain-user.ts";
 import { makeScratchInMemory } from "./scratch-directory.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-export default function setup(): (() => void) | undefined {
+export default function setup(): (() => Promise<void>) | undefined {
   // Vitest calls it for every project.
   if (process.env.LAZARUS_TEST_COPY !== undefined) return undefined;
   const scratch = process.env.TMPDIR === undefined ? makeScratchInMemory() : undefined;
@@ -32,11 +33,12 @@ export default function setup(): (() => void) | undefined {
   // Thousands of short processes share one compile cache.
   process.env.NODE_COMPILE_CACHE = join(copy, "compiled");
   warmCompileCache();
-  const removePublicCopy = makePublicCopy();
-  return () => {
-    removePublicCopy();
-    for (const directory of [copy, scratch]) {
-      if (directory !== undefined) rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  const publicCopy = makePublicCopy();
+  // Asynchronously: if this took ten seconds without a break, Vitest would report that it cannot end its workers, which
+  // have long ended.
+  return async () => {
+    for (const directory of [publicCopy, copy, scratch]) {
+      if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 5 });
     }
   };
 }

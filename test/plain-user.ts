@@ -2,7 +2,7 @@
 // need a plain user run as nobody; otherwise they run as the current user. nobody may be unable to read the checkout
 // (root's home is private): then what those programs need is copied to a public directory, once per test run.
 import { execFileSync, spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -48,9 +48,9 @@ export function usePublicTemporaryDirectory(): void {
   if (isRoot && !canPlainUser("-x", tmpdir())) process.env.TMPDIR = "/tmp";
 }
 
-/** Makes the public copy unless it exists or is not needed. Returns a function that removes it. */
-export function makePublicCopy(): () => void {
-  if (publicCopy() !== undefined || canPlainUserRead()) return () => {};
+/** Makes the public copy unless it exists or is not needed. Returns its path; the caller removes it. */
+export function makePublicCopy(): string | undefined {
+  if (publicCopy() !== undefined || canPlainUserRead()) return undefined;
   const copy = mkdtempSync(join(tmpdir(), "lazarus-public-"));
   for (const name of ["bin", "dist", "package.json", "src", "test", ...packages()]) {
     const from = join(CHECKOUT, name);
@@ -60,10 +60,7 @@ export function makePublicCopy(): () => void {
   copyFileSync(process.execPath, join(copy, "node"));
   execFileSync("chmod", ["-R", "a+rX", copy]);
   process.env[COPY] = copy;
-  return () => {
-    delete process.env[COPY];
-    rmSync(copy, { recursive: true, force: true });
-  };
+  return copy;
 }
 
 function canPlainUserRead(): boolean {

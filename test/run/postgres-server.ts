@@ -50,7 +50,8 @@ export async function startPostgres({
     ...(asInstalled ? {} : FRUGAL),
   };
   // A test run has already made the copy; other programs have not.
-  process.once("exit", makePublicCopy());
+  const copy = makePublicCopy();
+  if (copy !== undefined) process.once("exit", () => rmSync(copy, { recursive: true, force: true }));
   const { initdb, postgres } = programs();
   await promisify(execFile)(
     initdb,
