@@ -57,12 +57,12 @@ describe("lazarus claude", () => {
     expect(missions).toMatchObject([{ mission_id: "app", state: "finished" }]);
   });
 
-  it("returns the exit code of the agent, and a new prompt starts a new session in the same mission", () => {
+  it("returns the exit code of the agent, and a new prompt starts a new session in the same mission", async () => {
     claude(["-p", "Write the book"]);
     expect(claude(["-p", "Write another"], { FAKE_FAIL: "401*1@1" })).toMatchObject({ exit: 1 });
     const sessions = readRequests(join(world.directory, "traces")).map(({ session }) => session);
     expect(new Set(sessions).size).toBe(2);
-    expect(world.run(["why", "app"]).stdout).toContain("authentication failed");
+    expect((await world.call(["why", "app"])).stdout).toContain("authentication failed");
   });
 
   it("passes commands without a conversation on unchanged", () => {
@@ -94,13 +94,13 @@ it("lazarus shell-init prints functions for the agents that are installed", () =
   expect(readFileSync(world.path("init.sh"), "utf8").split("\n")).toHaveLength(BUILT_IN.length + 1);
 });
 
-it("lazarus effects lists what a mission did", () => {
-  world.run(["init", "m1"]);
+it("lazarus effects lists what a mission did", async () => {
+  await world.call(["init", "m1"]);
   const flow = "flow start -w report --agent anna --idempotency r1 --step send --remaining send --root";
   world.run([...flow.split(" "), join(world.missions, "m1", "worktree")]);
   const once = ["flow", "once", "-w", "report", "--key", "send"];
   world.run([...once, "--root", join(world.missions, "m1", "worktree"), "--", "true"]);
-  expect(world.run(["effects", "m1"]).stdout).toMatch(/^flow report, "send" \(true\): done at /);
-  expect(world.run(["effects", "m1", "--unknown"]).stdout).toBe("");
-  expect(world.run(["effects", "nobody"]).exit).not.toBe(0);
+  expect((await world.call(["effects", "m1"])).stdout).toMatch(/^flow report, "send" \(true\): done at /);
+  expect((await world.call(["effects", "m1", "--unknown"])).stdout).toBe("");
+  expect((await world.call(["effects", "nobody"])).exit).not.toBe(0);
 });

@@ -29,13 +29,13 @@ afterEach(() => world[Symbol.dispose]());
 const mission = () => (world.json("status --json").missions as Record<string, unknown>[])[0]!;
 
 describe("protect", () => {
-  it("saves a directory in place, under its name; a second call finds it protected", () => {
+  it("saves a directory in place, under its name; a second call finds it protected", async () => {
     world.write("my app/file", "x");
-    const { stderr, ...rest } = world.run(["protect", world.path("my app")]);
+    const { stderr, ...rest } = await world.call(["protect", world.path("my app")]);
     expect(rest).toEqual({ exit: 0, stdout: "my-app\n" });
     expect(stderr).toContain("later changes are saved only after one is started: lazarus pit");
     expect(readdirSync(world.path("my app"))).toEqual(["file"]);
-    const again = JSON.parse(world.run(["protect", world.path("my app"), "--json"]).stdout);
+    const again = JSON.parse((await world.call(["protect", world.path("my app"), "--json"])).stdout);
     expect(again).toMatchObject({
       mission_id: "my-app",
       worktree: world.path("my app"),
@@ -46,9 +46,9 @@ describe("protect", () => {
     expect(mission()).toMatchObject({ worktree: world.path("my app"), unprotected: null });
   });
 
-  it("recognizes a directory that was moved, and continues its mission there", () => {
+  it("recognizes a directory that was moved, and continues its mission there", async () => {
     world.write("app/file", "x");
-    world.run(["protect", world.path("app")]);
+    await world.call(["protect", world.path("app")]);
     renameSync(world.path("app"), world.path("renamed"));
     const lost = world.run(["checkpoints"], { cwd: world.path("renamed") });
     expect(lost).toMatchObject({ exit: 6, stdout: "" });
@@ -58,13 +58,13 @@ describe("protect", () => {
     expect(JSON.parse(found.stdout)).toMatchObject({ mission_id: "app", change: "moved" });
     // A copy is another directory, and so is a new one at the old path.
     cpSync(world.path("renamed"), world.path("app"), { recursive: true });
-    const copy = world.run(["protect", world.path("app"), "--json"]);
+    const copy = await world.call(["protect", world.path("app"), "--json"]);
     expect(JSON.parse(copy.stdout)).toMatchObject({ mission_id: "app-2", change: "new" });
   });
 
   it("refuses with a reason and the next command", async () => {
     world.write("app/sub/file", "x");
-    world.run(["protect", world.path("app")]);
+    await world.call(["protect", world.path("app")]);
     for (const [directory, reason, next] of [
       ["/", "root of the file system", "choose"],
       [world.path("user"), "your home directory", "choose"],
@@ -83,7 +83,7 @@ describe("protect", () => {
 
   it("refuses a directory that overlaps another mission's, which stays protected", async () => {
     world.write("src/app/sub/file", "x");
-    expect(world.run(["protect", world.path("src/app")]).exit).toBe(0);
+    expect((await world.call(["protect", world.path("src/app")])).exit).toBe(0);
     symlinkSync(world.path("src/app/sub"), world.path("link"));
     const before = listTree(world.path("src"));
     for (const [directory, reason] of [
@@ -102,27 +102,27 @@ describe("protect", () => {
       }
     expect(existsSync(join(world.missions, "other"))).toBe(false);
     expect(listTree(world.path("src"))).toEqual(before);
-    expect(world.run(["restore", "app", "--to", world.path("restored")]).exit).toBe(0);
+    expect((await world.call(["restore", "app", "--to", world.path("restored")])).exit).toBe(0);
     expect(listTree(world.path("restored/worktree"))).toEqual(listTree(world.path("src/app")));
   });
 
-  it("a record that cannot be read is an error that says how to recover", () => {
+  it("a record that cannot be read is an error that says how to recover", async () => {
     world.write("app/file", "x");
-    world.run(["protect", world.path("app")]);
+    await world.call(["protect", world.path("app")]);
     const record = world.write("home/missions/.lazarus-worktrees/app.json", "{");
-    const { exit, stderr } = world.run(["checkpoint", "app"]);
+    const { exit, stderr } = await world.call(["checkpoint", "app"]);
     expect(exit).toBe(8);
     expect(stderr).toContain(`rm ${record}, then: lazarus protect DIR --mission app`);
     expect(world.run(["heartbeat", "app"]).exit).toBe(0);
     expect(mission()).toMatchObject({ worktree_state: "unknown" });
     rmSync(record);
-    expect(world.run(["protect", world.path("app"), "--mission", "app"])).toMatchObject({ exit: 0 });
-    expect(world.run(["checkpoint", "app"]).exit).toBe(0);
+    expect(await world.call(["protect", world.path("app"), "--mission", "app"])).toMatchObject({ exit: 0 });
+    expect((await world.call(["checkpoint", "app"])).exit).toBe(0);
   });
 
-  it("is refused inside an agent, and so are release and init --worktree", () => {
+  it("is refused inside an agent, and so are release and init --worktree", async () => {
     const env = { LAZARUS_MISSION: "m", LAZARUS_EPOCH: "1" };
-    world.run(["protect", world.cwd]);
+    await world.call(["protect", world.cwd]);
     for (const line of ["protect .", "release .", "init x --worktree ."])
       expect(world.run(line.split(" "), { env }).stderr).toContain("an agent cannot grant itself anything");
   });
@@ -158,13 +158,13 @@ describe("protect", () => {
 });
 
 describe("run in place", () => {
-  it("--here works in the current directory and restores it", () => {
+  it("--here works in the current directory and restores it", async () => {
     writeFileSync(join(world.cwd, ".env"), "KEY=1");
     const first = world.run(["run", "--here", "--", "sh", "-c", "pwd; rm .env; echo new >new"]);
     expect(first).toMatchObject({ exit: 0, stdout: `${world.cwd}\n` });
     expect(first.stderr).toContain(`${world.cwd} is now the worktree of cwd`);
     const [baseline] = world.json("checkpoints cwd --json").checkpoints as { checkpoint_id: string }[];
-    expect(world.run(["restore", "cwd", baseline!.checkpoint_id]).exit).toBe(0);
+    expect((await world.call(["restore", "cwd", baseline!.checkpoint_id])).exit).toBe(0);
     expect(readdirSync(world.cwd)).toEqual([".env"]);
     expect(readFileSync(join(world.cwd, ".env"), "utf8")).toBe("KEY=1");
     // The same mission again, without a message about the directory.
@@ -208,40 +208,40 @@ describe("run in place", () => {
     expect(readdirSync(world.path("a"))).toEqual(["lives"]);
   });
 
-  it("--cwd warns on the first line about a directory that is not protected, and status says so", () => {
+  it("--cwd warns on the first line about a directory that is not protected, and status says so", async () => {
     mkdirSync(world.path("loose"));
     const { stderr } = world.run(["run", "m", "--cwd", world.path("loose"), "--", "true"]);
     const next = `to protect it: lazarus run m --in ${world.path("loose")}`;
     expect(stderr.split("\n")[0]).toContain(`${world.path("loose")} is not protected`);
     expect(stderr.split("\n")[0]).toContain(next);
     expect(mission()).toMatchObject({ unprotected: world.path("loose") });
-    const { stdout } = world.run(["status"]);
+    const { stdout } = await world.call(["status"]);
     expect(stdout).toMatch(/^m .* unprotected /m);
     expect(stdout).toContain(next);
   });
 
-  it("does not start an agent in a directory that took the place of the worktree", () => {
+  it("does not start an agent in a directory that took the place of the worktree", async () => {
     mkdirSync(world.path("a"));
     world.run(["run", "m", "--in", world.path("a"), "--", "true"]);
     renameSync(world.path("a"), world.path("moved"));
-    expect(world.run(["status"]).stdout).toContain("the worktree is missing");
+    expect((await world.call(["status"])).stdout).toContain("the worktree is missing");
     mkdirSync(world.path("a"));
     writeFileSync(world.path("a/other"), "x");
-    expect(world.run(["status"]).stdout).toContain("the worktree was replaced");
+    expect((await world.call(["status"])).stdout).toContain("the worktree was replaced");
     const { exit, stderr } = world.run(["run", "m", "--no-baseline", "--", "sh", "-c", "touch started"]);
     expect(exit).not.toBe(0);
     expect(stderr).toContain("lazarus protect NEWDIR --mission m");
     expect(readdirSync(world.path("a"))).toEqual(["other"]);
-    expect(world.run(["protect", world.path("moved"), "--mission", "m"]).exit).toBe(0);
+    expect((await world.call(["protect", world.path("moved"), "--mission", "m"])).exit).toBe(0);
     expect(world.run(["run", "m", "--", "pwd"]).stdout).toBe(`${world.path("moved")}\n`);
   });
 
-  it("does not repeat at-most-once commands after a restore, because their history is not restored", () => {
+  it("does not repeat at-most-once commands after a restore, because their history is not restored", async () => {
     const once = 'lazarus flow once -w w --key k -- sh -c "echo sent >>../sent"';
     const start = "lazarus flow start -w w --agent a --idempotency i --step s";
     expect(world.shell(`${start} && lazarus protect . && ${once}`).exit).toBe(0);
     const [first] = world.json("checkpoints cwd --json").checkpoints as { checkpoint_id: string }[];
-    expect(world.run(["restore", "cwd", first!.checkpoint_id]).exit).toBe(0);
+    expect((await world.call(["restore", "cwd", first!.checkpoint_id])).exit).toBe(0);
     const again = world.shell(once);
     expect(again.stderr).toContain("was already done");
     expect(readFileSync(world.path("sent"), "utf8")).toBe("sent\n");
@@ -249,35 +249,35 @@ describe("run in place", () => {
 });
 
 describe("release", () => {
-  it("leaves the directory and the checkpoints, by directory or mission", () => {
+  it("leaves the directory and the checkpoints, by directory or mission", async () => {
     world.write("app/file", "x");
     for (const name of [world.path("app"), "app"]) {
-      world.run(["protect", world.path("app")]);
-      const { exit, stdout, stderr } = world.run(["release", name]);
+      await world.call(["protect", world.path("app")]);
+      const { exit, stdout, stderr } = await world.call(["release", name]);
       expect({ exit, stdout }).toEqual({ exit: 0, stdout: `${world.path("app")}\n` });
       expect(stderr).toContain("lazarus restore app --to DIR");
     }
     expect(readdirSync(world.path("app"))).toEqual(["file"]);
-    world.run(["protect", world.path("app")]);
+    await world.call(["protect", world.path("app")]);
     expect(world.run(["release"], { cwd: world.path("app") })).toMatchObject({ exit: 0 });
-    expect(world.run(["checkpoint", "app"])).toMatchObject({ exit: 7 });
-    expect(world.run(["release", "app"]).exit).toBe(6);
-    expect(world.run(["restore", "app", "--to", world.path("copy")]).exit).toBe(0);
+    expect(await world.call(["checkpoint", "app"])).toMatchObject({ exit: 7 });
+    expect((await world.call(["release", "app"])).exit).toBe(6);
+    expect((await world.call(["restore", "app", "--to", world.path("copy")])).exit).toBe(0);
     expect(readFileSync(world.path("copy/worktree/file"), "utf8")).toBe("x");
   });
 });
 
 describe("init --worktree", () => {
-  it("uses a directory in place", () => {
+  it("uses a directory in place", async () => {
     world.write("app/file", "x");
-    const { exit, stderr } = world.run(["init", "m", "--worktree", world.path("app")]);
+    const { exit, stderr } = await world.call(["init", "m", "--worktree", world.path("app")]);
     expect({ exit, stderr }).toMatchObject({ exit: 0 });
     expect(JSON.parse(world.read("home/missions/m/config/cell.json")).worktree).toBe(world.path("app"));
     expect(world.json("checkpoint m --json").counts).toMatchObject({ files: 5 });
   });
 
-  it("is inactive, not stale, while nothing sends heartbeats", () => {
-    world.run(["init", "m", "--worktree", world.cwd]);
+  it("is inactive, not stale, while nothing sends heartbeats", async () => {
+    await world.call(["init", "m", "--worktree", world.cwd]);
     const file = "home/missions/m/state/heartbeat.json";
     world.write(file, JSON.stringify({ ...JSON.parse(world.read(file)), timestamp: 1 }));
     expect(world.json("scan --json").cells).toMatchObject([{ status: "inactive" }]);
@@ -289,9 +289,9 @@ it.skipIf(process.platform !== "linux")(
   async () => {
     const directory = world.path("app");
     world.write("app/file", "first");
-    world.run(["protect", directory]);
+    await world.call(["protect", directory]);
     world.write("app/file", "second");
-    expect(world.run(["restore", "app"]).exit).toBe(0);
+    expect((await world.call(["restore", "app"])).exit).toBe(0);
     world.write("app/file", "second");
     const other = { env: { LAZARUS_HOME: world.path("other") } };
     const script = "touch working; while [ -e working ]; do sleep 0.05; done";
@@ -317,8 +317,8 @@ it.skipIf(process.platform !== "linux")(
     expect(readdirSync(directory).sort()).toEqual(["file", "working"]);
     expect(world.read("app/file")).toBe("second");
     // Reading is harmless, and so is a restore elsewhere.
-    expect(world.run(["checkpoint", "app"]).exit).toBe(0);
-    expect(world.run(["restore", "app", "--to", world.path("copy")]).exit).toBe(0);
+    expect((await world.call(["checkpoint", "app"])).exit).toBe(0);
+    expect((await world.call(["restore", "app", "--to", world.path("copy")])).exit).toBe(0);
     expect(world.run(["stop", "theirs"], other).exit).toBe(0);
     expect(world.run(["run", "app", "--", "touch", "started"]).exit).toBe(0);
     expect(existsSync(join(directory, "started"))).toBe(true);

@@ -35,7 +35,7 @@ describe("while an agent works, the pit", () => {
   it("saves what it wrote after a quiet moment, and reports whether anything is unsaved", async () => {
     configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     writeFileSync(join(worktree("m1"), "one"), "1\n");
     await world.until("the first file", async () => (await saved("m1", "one")) === "1\n");
     mkdirSync(join(worktree("m1"), "a/b"), { recursive: true });
@@ -52,14 +52,19 @@ describe("while an agent works, the pit", () => {
       problem: null,
     });
     expect((await status("m1")).last_checkpoint.reason).toBe("live");
-    expect(world.run(["status", "m1"]).stdout).toContain("UNSAVED");
+    expect((await world.call(["status", "m1"])).stdout).toContain("UNSAVED");
     expect(live("m1").length).toBeGreaterThanOrEqual(3);
   });
 
   it("saves within the limit although it never pauses", async () => {
     configure({ quiet_seconds: FAR, protect_within_seconds: 0.5 });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("i=0; while :; do i=$((i+1)); echo $i > file; sleep 0.05; done")]);
+    await world.call([
+      "run",
+      "m1",
+      "-d",
+      ...sh("i=0; while :; do i=$((i+1)); echo $i > file; sleep 0.05; done"),
+    ]);
     await world.until("three points", () => live("m1").length >= 3);
     expect(Number(await saved("m1", "file"))).toBeGreaterThan(0);
   });
@@ -67,7 +72,7 @@ describe("while an agent works, the pit", () => {
   it("takes no point while it only waits and sends heartbeats", async () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: FAR });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("while :; do echo working; sleep 0.05; done")]);
+    await world.call(["run", "m1", "-d", ...sh("while :; do echo working; sleep 0.05; done")]);
     await world.until("everything saved", async () => (await status("m1")).live?.unsaved_since_ms === null);
     const before = live("m1").length;
     const size = world.log("m1").length;
@@ -79,23 +84,28 @@ describe("while an agent works, the pit", () => {
 
   it("takes no points while they are switched off", async () => {
     configure({ quiet_seconds: 0.1 });
-    world.run(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.3; done")]);
-    expect(world.run(["set", "m1", "live", "off"]).exit).toBe(0);
+    await world.call(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.3; done")]);
+    expect((await world.call(["set", "m1", "live", "off"])).exit).toBe(0);
     await world.openPit();
     await world.until("the pit to see it", () => world.state("m1") === "running");
     expect((await status("m1")).live).toBe(null);
-    expect(world.run(["set", "m1"]).stdout).toContain("protect_within_seconds = null\n");
-    expect(world.run(["set", "m1", "live", "0"]).exit).toBe(2);
-    expect(world.run(["set", "m1", "--unset", "live"]).exit).toBe(0);
-    expect(world.run(["set", "m1"]).stdout).not.toContain("protect_within_seconds");
-    expect(world.run(["set", "m1", "live", "1"]).exit).toBe(0);
+    expect((await world.call(["set", "m1"])).stdout).toContain("protect_within_seconds = null\n");
+    expect((await world.call(["set", "m1", "live", "0"])).exit).toBe(2);
+    expect((await world.call(["set", "m1", "--unset", "live"])).exit).toBe(0);
+    expect((await world.call(["set", "m1"])).stdout).not.toContain("protect_within_seconds");
+    expect((await world.call(["set", "m1", "live", "1"])).exit).toBe(0);
     await world.until("a live point", () => live("m1").length > 0);
   });
 
   it("has saved everything but the last moment when all processes are killed", async () => {
     configure({ quiet_seconds: FAR, protect_within_seconds: 0.5 });
     const pit = await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("i=0; while :; do i=$((i+1)); echo $i >> file; sleep 0.02; done")]);
+    await world.call([
+      "run",
+      "m1",
+      "-d",
+      ...sh("i=0; while :; do i=$((i+1)); echo $i >> file; sleep 0.02; done"),
+    ]);
     const file = join(worktree("m1"), "file");
     const lines = (text: string) => text.split("\n").length - 1;
     await world.until("some work", () => live("m1").length >= 2 && lines(readFileSync(file, "utf8")) > 100);
@@ -110,12 +120,12 @@ describe("while an agent works, the pit", () => {
   it("takes no point for what a checkpoint itself writes into the repository", async () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: FAR, protect_share: 1 });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     execFileSync("git", ["init", "-q"], { cwd: worktree("m1") });
     writeFileSync(join(worktree("m1"), "file"), "x");
     await world.until("the file", async () => (await saved("m1", "file")) === "x");
     await world.until("nothing unsaved", async () => (await status("m1")).live.unsaved_since_ms === null);
-    const { git } = JSON.parse(world.run(["checkpoint", "m1", "--json"]).stdout);
+    const { git } = JSON.parse((await world.call(["checkpoint", "m1", "--json"])).stdout);
     expect(git.status).toBe("committed");
     const before = live("m1").length;
     // The commit's objects are noticed, and turn out to be saved.
@@ -128,12 +138,12 @@ describe("while an agent works, the pit", () => {
   it("reports what is unsaved when its share of the time delays a point", async () => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: 0.2, protect_share: 0.000001 });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     await world.until("the first point", async () => (await status("m1")).live?.unsaved_since_ms === null);
     for (const name of ["a", "b", "c"]) writeFileSync(join(worktree("m1"), name), "");
     await world.until("the delay", async () => (await status("m1")).live.is_late);
     expect((await status("m1")).live.unsaved_changes).toBeGreaterThanOrEqual(3);
-    expect(world.run(["status", "m1"]).stdout).toMatch(
+    expect((await world.call(["status", "m1"])).stdout).toMatch(
       /m1: \d+ changes or more unsaved for longer than protect_within_seconds/,
     );
   });
@@ -141,7 +151,7 @@ describe("while an agent works, the pit", () => {
   it("saves immediately when a hook reports the end of a turn, a compaction or a failure, or announces a command that deletes files", async () => {
     configure({ quiet_seconds: FAR, protect_within_seconds: FAR, protect_share: 1 });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     const { epoch } = world.life("m1");
     const hook = (event: object) =>
       world.run(["hook", "mybot", JSON.stringify(event)], {
@@ -170,7 +180,7 @@ describe("while an agent works, the pit", () => {
   it("saves what a repository's branch points to, and adds no commit", async () => {
     configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("exec sleep 600")]);
     const git = (...args: string[]) =>
       execFileSync("git", ["-c", "user.name=u", "-c", "user.email=u@u", ...args], {
         cwd: worktree("m1"),
@@ -182,8 +192,8 @@ describe("while an agent works, the pit", () => {
     git("add", "-A");
     git("commit", "-qm", "first");
     const head = git("rev-parse", "HEAD").trim();
-    await world.until("the commit", () => {
-      const { git: position } = JSON.parse(world.run(["show", "m1", "latest", "--json"]).stdout);
+    await world.until("the commit", async () => {
+      const { git: position } = JSON.parse((await world.call(["show", "m1", "latest", "--json"])).stdout);
       return position.status === "deferred" && position.head === head;
     });
     expect(git("for-each-ref", "refs/lazarus")).not.toContain(live("m1").at(-1)!.checkpoint_id);
@@ -195,11 +205,11 @@ describe("a directory that is protected without an agent", () => {
     configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
     const directory = join(world.directory, "app");
     mkdirSync(directory);
-    world.run(["protect", directory]);
+    await world.call(["protect", directory]);
     const records = worktreeRecords(world.missions);
     for (const name of readdirSync(records)) writeFileSync(join(records, name), "{");
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("echo 1 > file; exec sleep 600")]);
+    await world.call(["run", "m1", "-d", ...sh("echo 1 > file; exec sleep 600")]);
     await world.until("the file", async () => (await saved("m1", "file")) === "1\n");
   });
 
@@ -208,20 +218,22 @@ describe("a directory that is protected without an agent", () => {
     const directory = join(world.directory, "app");
     mkdirSync(directory);
     writeFileSync(join(directory, "before"), "1\n");
-    expect(world.run(["protect", directory]).exit).toBe(0);
+    expect((await world.call(["protect", directory])).exit).toBe(0);
     await world.openPit();
     writeFileSync(join(directory, "after"), "2\n");
     await world.until("the file", async () => (await saved("app", "after")) === "2\n");
     expect(readdirSync(directory).sort()).toEqual(["after", "before"]);
     rmSync(join(directory, "before"));
     await world.until("the removal", async () => (await saved("app", "before")) === undefined);
-    expect(world.run(["restore", "app"]).stderr).toContain("to go further back: lazarus restore app 10m");
+    expect((await world.call(["restore", "app"])).stderr).toContain(
+      "to go further back: lazarus restore app 10m",
+    );
     const before = live("app").find(
       ({ checkpoint_id: id }) => world.run(["ls", "app", id, "worktree/before"]).exit === 0,
     );
-    expect(world.run(["restore", "app", before!.checkpoint_id]).exit).toBe(0);
+    expect((await world.call(["restore", "app", before!.checkpoint_id])).exit).toBe(0);
     expect(readFileSync(join(directory, "before"), "utf8")).toBe("1\n");
-    expect(world.run(["release", directory]).exit).toBe(0);
+    expect((await world.call(["release", directory])).exit).toBe(0);
     await world.until("the pit to see that", async () => (await status("app")).live === null);
   });
 
@@ -229,14 +241,14 @@ describe("a directory that is protected without an agent", () => {
     configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
     const directory = join(world.directory, "app");
     mkdirSync(directory);
-    expect(world.run(["protect", directory]).exit).toBe(0);
+    expect((await world.call(["protect", directory])).exit).toBe(0);
     await world.openPit();
-    world.run(["run", "app", "-d", ...sh("echo 1 > by-agent")]);
+    await world.call(["run", "app", "-d", ...sh("echo 1 > by-agent")]);
     await world.until("the end of the agent", () => world.state("app") === "finished");
     writeFileSync(join(directory, "finished"), "2\n");
     await world.until("a point after its end", async () => (await saved("app", "finished")) === "2\n");
-    world.run(["run", "app", "-d", ...sh("exec sleep 600")]);
-    expect(world.run(["stop", "app"]).exit).toBe(0);
+    await world.call(["run", "app", "-d", ...sh("exec sleep 600")]);
+    expect((await world.call(["stop", "app"])).exit).toBe(0);
     writeFileSync(join(directory, "stopped"), "3\n");
     await world.until("a point after the stop", async () => (await saved("app", "stopped")) === "3\n");
   });
@@ -248,19 +260,19 @@ describe("the checkpoint after the end of an agent", () => {
     ["a departure", "departure", "exit 0"],
   ])("holds the last changes after %s, also one that no watch sees", async (_, reason, end) => {
     configure({ quiet_seconds: 0.1, protect_within_seconds: FAR, revive: "no" });
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     const at = (name: string) => join(worktree("m1"), name);
     writeFileSync(at("linked"), "before\n");
     linkSync(at("linked"), join(world.directory, "outside"));
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh(`while [ ! -e end ]; do sleep 0.05; done; ${end}`)]);
+    await world.call(["run", "m1", "-d", ...sh(`while [ ! -e end ]; do sleep 0.05; done; ${end}`)]);
     // Files of the last two seconds are read again in any case.
     const old = performance.now() + 2500;
     for (let i = 0; performance.now() < old || i < 2; i += 1) {
       writeFileSync(at("tick"), `${i}\n`);
       await world.until("a point", async () => (await saved("m1", "tick")) === `${i}\n`);
     }
-    world.run(["set", "m1", `quiet_seconds=${FAR}`]);
+    await world.call(["set", "m1", `quiet_seconds=${FAR}`]);
     writeFileSync(join(world.directory, "outside"), "after\n");
     writeFileSync(at("end"), "change\n");
     await world.until("the checkpoint", () => world.checkpoints("m1").at(-1)?.reason === reason);

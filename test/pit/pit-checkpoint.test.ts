@@ -20,9 +20,9 @@ beforeEach(async () => {
   world = createPitWorld();
   writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { quiet_seconds: 0.1 } }));
   pit = await world.openPit();
-  world.run(["run", "m1", "-d", "--", "sh", "-c", "exec sleep 600"]);
+  await world.call(["run", "m1", "-d", "--", "sh", "-c", "exec sleep 600"]);
   await world.until("the first point", async () => (await status()).live?.unsaved_since_ms === null);
-  world.run(["set", "m1", `quiet_seconds=${FAR}`, `protect_within_seconds=${FAR}`]);
+  await world.call(["set", "m1", `quiet_seconds=${FAR}`, `protect_within_seconds=${FAR}`]);
   await world.until("the socket", () => readFileSync(addressFile(), "utf8") !== "");
 });
 afterEach(() => world.close());
@@ -103,11 +103,19 @@ describe("through the pit", () => {
     // A walk finds nothing in the worktree that it did not save.
     const alone = checkpointWithoutPit();
     const changed = JSON.parse(
-      world.run(["diff", "m1", second.document.checkpoint_id, alone.document.checkpoint_id, "--json"]).stdout,
+      (
+        await world.call([
+          "diff",
+          "m1",
+          second.document.checkpoint_id,
+          alone.document.checkpoint_id,
+          "--json",
+        ])
+      ).stdout,
     ).changes.map(({ path }: { path: string }) => path);
     expect(changed.filter((path: string) => /^worktree(\/(?!\.git))/.test(path))).toEqual([]);
     expect(Object.keys(second.document)).toEqual(Object.keys(alone.document));
-    expect(world.run(["show", "m1", first.document.checkpoint_id]).stdout).toContain("first");
+    expect((await world.call(["show", "m1", first.document.checkpoint_id])).stdout).toContain("first");
   });
 
   it("after every hostile change, the listing equals the worktree and the listing of a walk", async () => {
@@ -137,7 +145,7 @@ describe("through the pit", () => {
     expect(one.exit).toBe(5);
     expect([two.exit, two.document.flaws]).toEqual([one.exit, one.document.flaws]);
     expect(one.document.flaws).toMatchObject([{ path: "worktree/s.sock", kind: "skipped" }]);
-    const human = world.run(["checkpoint", "m1"]);
+    const human = await world.call(["checkpoint", "m1"]);
     expect([human.exit, human.stderr]).toEqual([5, expect.stringContaining("worktree/s.sock: a socket")]);
   });
 
@@ -195,7 +203,7 @@ describe("without the pit, when it", () => {
   });
 
   it("does not watch the mission", async () => {
-    world.run(["set", "m1", "live", "off"]);
+    await world.call(["set", "m1", "live", "off"]);
     await world.until("the pit to see it", async () => (await status()).live === null);
     expectOwnCheckpoint();
     expect(await served()).toBe(0);

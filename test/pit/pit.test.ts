@@ -43,7 +43,7 @@ const epochOf = (pid: number) => {
 describe("the pit", () => {
   it("revives an agent after SIGKILL, with a crash checkpoint and a resume note", async () => {
     await world.openPit();
-    world.run([
+    await world.call([
       "run",
       "m1",
       "-d",
@@ -79,7 +79,7 @@ describe("the pit", () => {
 
   it("leaves its agents running when killed, and the next one adopts them", async () => {
     const pit = await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     const { agent } = world.life("m1");
     pit.kill("SIGKILL");
     await world.until("the pit's end", () => pit.signalCode !== null);
@@ -91,7 +91,7 @@ describe("the pit", () => {
   });
 
   it("handles what happened while no pit was running", async () => {
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("its end", () => existsSync(join(world.home, "run", "agents", "m1", "exit.json")));
     await world.openPit();
@@ -100,7 +100,7 @@ describe("the pit", () => {
 
   it("kills the orphans of a killed keeper before it starts the next life", async () => {
     await world.openPit();
-    world.run([
+    await world.call([
       "run",
       "m1",
       "-d",
@@ -124,7 +124,7 @@ describe("the pit", () => {
   it("takes checkpoints on schedule and at shutdown, and sends its own heartbeat", async () => {
     configure({ checkpoint_every_seconds: 0.5 }, { heartbeat_interval_seconds: 1 });
     const pit = await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.1; done")]);
+    await world.call(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.1; done")]);
     await world.until("a scheduled one", () =>
       world.checkpoints("m1").some(({ reason }) => reason === "scheduled"),
     );
@@ -141,7 +141,7 @@ describe("on the end of an agent, the pit", () => {
 
   it("asks by default", async () => {
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("exit 1")]);
+    await world.call(["run", "m1", "-d", ...sh("exit 1")]);
     await world.until("the question", ended("asking"));
     await waitForEvent("m1", "alert");
   });
@@ -149,8 +149,8 @@ describe("on the end of an agent, the pit", () => {
   it("respects a stop, even after its own restart", async () => {
     const pit = await world.openPit();
     for (const mission of ["m1", "m2"])
-      world.run(["run", mission, "-d", "--revive", "yes", ...sh("exec sleep 600")]);
-    world.run(["stop", "m1"]);
+      await world.call(["run", mission, "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    await world.call(["stop", "m1"]);
     pit.kill("SIGKILL");
     await world.until("the pit's end", () => pit.signalCode !== null);
     process.kill(world.life("m2").agent.pid, "SIGKILL");
@@ -164,7 +164,7 @@ describe("on the end of an agent, the pit", () => {
 
   it("never retries exit code 78", async () => {
     await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 78")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exit 78")]);
     await world.until("the tombstone", ended("tombstone"));
     await waitForEvent("m1", "tombstone");
   });
@@ -172,7 +172,7 @@ describe("on the end of an agent, the pit", () => {
   it("waits until a quota resets", async () => {
     configure({ quota_patterns: ["^usage limit reached"] });
     await world.openPit();
-    world.run([
+    await world.call([
       "run",
       "m1",
       "-d",
@@ -182,7 +182,7 @@ describe("on the end of an agent, the pit", () => {
     ]);
     await world.until("the wait", ended("waiting"));
     expect(world.record("m1").decision.at_ms - world.record("m1").end.noticed_ms).toBe(7_200_000);
-    expect(world.run(["status", "m1"]).stdout).toMatch(/revive in (1 h 59 min|2 h)/);
+    expect((await world.call(["status", "m1"])).stdout).toMatch(/revive in (1 h 59 min|2 h)/);
   });
 
   it("starts a substitute", async () => {
@@ -193,19 +193,19 @@ describe("on the end of an agent, the pit", () => {
       "--substitute",
       "sh -c 'echo other {epoch}; exec sleep 600'",
     ];
-    world.run(["run", "m1", "-d", ...substitute, ...sh("exit 1")]);
+    await world.call(["run", "m1", "-d", ...substitute, ...sh("exit 1")]);
     await world.until("the substitute", () => world.log("m1").includes("other 2"));
   });
 
   it("steps back to an older checkpoint when the same crash repeats, after a checkpoint of the failed state", async () => {
     configure({ max_revivals_per_hour: 20, alike_crashes_per_step: 2, step_back_after_seconds: 0 });
     const file = join(world.missions, "m1", "worktree", "state");
-    world.run(["init", "m1"]);
+    await world.call(["init", "m1"]);
     writeFileSync(file, "good\n");
-    world.run(["checkpoint", "m1"]);
+    await world.call(["checkpoint", "m1"]);
     writeFileSync(file, "poison\n");
     await world.openPit();
-    world.run([
+    await world.call([
       "run",
       "m1",
       "-d",
@@ -232,10 +232,10 @@ describe("on the end of an agent, the pit", () => {
   it("ends in a tombstone at the revival limit", async () => {
     configure({ max_revivals_per_hour: 2, alike_crashes_per_step: 99 });
     await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
     await world.until("the tombstone", ended("tombstone"));
     expect(world.record("m1").revivals_ms).toHaveLength(2);
-    expect(world.run(["why", "m1"]).stdout).toContain(
+    expect((await world.call(["why", "m1"])).stdout).toContain(
       "tombstone, no more revivals: 2 revivals within an hour",
     );
   });
@@ -243,7 +243,7 @@ describe("on the end of an agent, the pit", () => {
   it("kills a stalled agent and revives it", async () => {
     configure({ grace_seconds: 1 });
     await world.openPit();
-    world.run([
+    await world.call([
       "run",
       "m1",
       "-d",
@@ -262,15 +262,15 @@ describe("on the end of an agent, the pit", () => {
   it("kills an agent that prints but makes no progress, when a limit is set", async () => {
     configure({ grace_seconds: 1, progress_seconds: 1 });
     await world.openPit();
-    world.run(["run", "m1", "-d", ...sh("while :; do echo busy; sleep 0.1; done")]);
+    await world.call(["run", "m1", "-d", ...sh("while :; do echo busy; sleep 0.1; done")]);
     await world.until("the question", ended("asking"));
-    expect(world.run(["why", "m1"]).stdout).toMatch(
+    expect((await world.call(["why", "m1"])).stdout).toMatch(
       /killed: stalled, no flow or run progress for \d+ s \(limit 1 s\)/,
     );
   });
 
   it("recognizes a reboot", async () => {
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    await world.call(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     const { keeper } = world.life("m1");
     const life = join(world.home, "run", "agents", "m1", "life.json");
     killIfRunning(keeper.pid);

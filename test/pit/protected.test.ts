@@ -7,13 +7,13 @@ import { createPitWorld, type PitWorld } from "./pit-world.ts";
 let world: PitWorld;
 let directory: string;
 
-beforeEach(() => {
+beforeEach(async () => {
   world = createPitWorld();
   configure({});
   directory = join(world.directory, "app");
   mkdirSync(directory);
   writeFileSync(join(directory, "before"), "1\n");
-  expect(world.run(["protect", directory]).exit).toBe(0);
+  expect((await world.call(["protect", directory])).exit).toBe(0);
 });
 afterEach(() => world.close());
 
@@ -49,7 +49,7 @@ describe("a directory without an agent", () => {
   });
 
   it("has its own settings: live off ends its live points and says so, live SECONDS turns them on again", async () => {
-    const off = world.run(["set", "app", "live", "off"]);
+    const off = await world.call(["set", "app", "live", "off"]);
     expect(off).toEqual({
       exit: 0,
       stdout: "protect_within_seconds = null\nenvironment: not kept\n",
@@ -65,34 +65,34 @@ describe("a directory without an agent", () => {
     });
     expect(row("app")).toMatch(/ off /);
     writeFileSync(join(directory, "unsaved"), "");
-    world.run(["set", "app", "live", "7"]);
+    await world.call(["set", "app", "live", "7"]);
     await world.until("the point", () => isSaved("unsaved"));
     await world.until("nothing unsaved", async () => (await status()).live?.unsaved_since_ms === null);
     expect(row("app")).toMatch(/ none /);
-    world.run(["set", "app", "live", "off"]);
+    await world.call(["set", "app", "live", "off"]);
     await world.until("the end of protection", async () => (await status()).live === null);
-    world.run(["set", "app", "--unset", "live"]);
+    await world.call(["set", "app", "--unset", "live"]);
     await world.until("protection", async () => (await status()).live !== null);
-    expect(world.run(["set", "app"]).stdout).toBe("environment: not kept\n");
+    expect((await world.call(["set", "app"])).stdout).toBe("environment: not kept\n");
   });
 
-  it("has no command, environment, or past", () => {
+  it("has no command, environment, or past", async () => {
     world.write("keys", "A=1\n");
     for (const change of [["resume_command=x {session}"], ["--env-file", world.path("keys")]]) {
-      const { exit, stderr } = world.run(["set", "app", ...change]);
+      const { exit, stderr } = await world.call(["set", "app", ...change]);
       expect([exit, stderr]).toEqual([6, expect.stringContaining("app has never had an agent")]);
     }
-    world.run(["set", "app", "live", "9"]);
-    expect(world.run(["stop", "app"]).stderr).toContain("app has never had an agent");
-    expect(world.run(["revive", "app"]).stderr).toContain("app has never had an agent");
-    expect(world.run(["why", "app"]).stdout).toContain("app has never had an agent");
-    expect(world.run(["set", "nobody", "live", "9"]).stderr).toContain("there is no mission nobody");
+    await world.call(["set", "app", "live", "9"]);
+    expect((await world.call(["stop", "app"])).stderr).toContain("app has never had an agent");
+    expect((await world.call(["revive", "app"])).stderr).toContain("app has never had an agent");
+    expect((await world.call(["why", "app"])).stdout).toContain("app has never had an agent");
+    expect((await world.call(["set", "nobody", "live", "9"])).stderr).toContain("there is no mission nobody");
   });
 
   it("passes its settings on to an agent that is started in it", async () => {
-    world.run(["set", "app", "live", "9", "revive=no"]);
+    await world.call(["set", "app", "live", "9", "revive=no"]);
     expect(world.run(["run", "app", "--", "true"]).exit).toBe(0);
-    expect(world.run(["set", "app"]).stdout).toContain("protect_within_seconds = 9\nrevive = no\n");
+    expect((await world.call(["set", "app"])).stdout).toContain("protect_within_seconds = 9\nrevive = no\n");
     expect(await status()).toMatchObject({ state: "finished", agent: "true" });
   });
 });
@@ -131,11 +131,11 @@ describe("a running pit", () => {
   it("reports nothing when a directory was released after its last point, although it has changed", async () => {
     await world.openPit();
     await world.until("protection", async () => (await status()).live !== null);
-    expect(world.run(["protect", directory]).stderr).not.toContain("no pit is running");
-    expect(world.run(["release", directory]).exit).toBe(0);
+    expect((await world.call(["protect", directory])).stderr).not.toContain("no pit is running");
+    expect((await world.call(["release", directory])).exit).toBe(0);
     writeFileSync(join(directory, "later"), "");
     await world.until("the end of protection", async () => (await status()).live === null);
-    const { stdout } = world.run(["events", "app", "--json"]);
+    const { stdout } = await world.call(["events", "app", "--json"]);
     expect(stdout).toContain('"kind":"init"');
     expect(stdout).not.toContain('"kind":"alert"');
   });
@@ -161,14 +161,14 @@ describe("a copy of a protected directory in which no agent was started", () => 
         return world.run(["import", archive, "--mission", name]);
       },
     ],
-  ])("by %s is not reported as silent", (_, copy) => {
+  ])("by %s is not reported as silent", async (_, copy) => {
     expect(copy("copy").exit).toBe(0);
     const file = join(world.missions, "copy/state/heartbeat.json");
     const heartbeat = JSON.parse(readFileSync(file, "utf8"));
     expect(heartbeat).toMatchObject({ mission_id: "copy", status: "bootstrapped" });
     expect(Date.now() / 1000 - heartbeat.timestamp).toBeLessThan(600);
     writeFileSync(file, JSON.stringify({ ...heartbeat, timestamp: heartbeat.timestamp - 7200 }));
-    const { cells } = JSON.parse(world.run(["scan", "--json"]).stdout);
+    const { cells } = JSON.parse((await world.call(["scan", "--json"])).stdout);
     expect(cells.find(({ mission_id: id }: { mission_id: string }) => id === "copy")).toMatchObject({
       status: "inactive",
       reason: "it is a copy in which no agent has been started",

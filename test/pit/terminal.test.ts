@@ -55,7 +55,7 @@ it("the agent is the leader of its own terminal, and the keeper is its parent", 
   const socket = statSync(join(world.home, "run", "agents", "m1", "terminal.sock"));
   expect(socket.mode & 0o777).toBe(0o600);
   // What hosts the terminal is not part of the life.
-  expect(world.run(["status", "m1"]).exit).toBe(0);
+  expect((await world.call(["status", "m1"])).exit).toBe(0);
   expect(isRunning(hostOf("m1"))).toBe(true);
 });
 
@@ -292,7 +292,7 @@ it("the last output is there after the agent has exited, as text in the log too"
   await again.see(/red\r\n20%\r\ndone\r\n/);
   await again.see("m1 is not running");
   expect(await again.ended).toBe(4);
-  expect(world.run(["logs", "m1"]).stdout).toBe("red\n20%\ndone\n");
+  expect((await world.call(["logs", "m1"])).stdout).toBe("red\n20%\ndone\n");
 });
 
 describe("the user's own terminal is restored", () => {
@@ -362,7 +362,7 @@ it("works for an ordinary user", async () => {
 it("a stop from elsewhere ends the view, and says so", async () => {
   const user = run(ECHO, "--revive", "yes");
   await user.see("life 1");
-  expect(world.run(["stop", "m1"]).exit).toBe(0);
+  expect((await world.call(["stop", "m1"])).exit).toBe(0);
   await user.see("m1 is stopped");
   expect(await user.ended).not.toBe(0);
   expect(world.processes()).toEqual([]);
@@ -371,13 +371,13 @@ it("a stop from elsewhere ends the view, and says so", async () => {
 it("a paused agent stays attached, and takes what was typed when it continues", async () => {
   const user = run(ECHO);
   await user.see("life 1");
-  expect(world.run(["pause", "m1"]).exit).toBe(0);
+  expect((await world.call(["pause", "m1"])).exit).toBe(0);
   const { agent } = world.life("m1");
   expect(world.processState(agent.pid)).toBe("T");
   expect(world.processState(hostOf("m1"))).not.toBe("T");
   user.type("while paused\r");
   await user.see("while paused");
-  expect(world.run(["revive", "m1"]).exit).toBe(0);
+  expect((await world.call(["revive", "m1"])).exit).toBe(0);
   await user.see("got while paused");
 });
 

@@ -50,7 +50,7 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
   try {
     const pit = await world.openPit();
     expectDone(
-      world.run(["run", "book", "-d", "--revive", "yes", "--", process.execPath, agent, log, finish]),
+      await world.call(["run", "book", "-d", "--revive", "yes", "--", process.execPath, agent, log, finish]),
     );
     for (let kill = 0; kill < kills; kill += 1) {
       const { epoch, agent } = world.life("book");
@@ -71,14 +71,14 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
     const crashes = world.checkpoints("book").filter(({ reason }) => reason === "crash");
     for (const { checkpoint_id: id } of crashes) {
       const to = join(world.directory, `crash-${crashStates.length}`);
-      expectDone(world.run(["restore", "book", id, "--to", to]));
+      expectDone(await world.call(["restore", "book", id, "--to", to]));
       crashStates.push({ id, positions: readPositions(to) });
     }
     const end = readPositions(cell);
     const older = crashStates[Math.floor(crashStates.length / 2)]!;
-    const restoreOutput = expectDone(world.run(["restore", "book", older.id]));
+    const restoreOutput = expectDone(await world.call(["restore", "book", older.id]));
     const restored = readPositions(cell);
-    const undoOutput = expectDone(world.run(["undo", "book"]));
+    const undoOutput = expectDone(await world.call(["undo", "book"]));
     const effects = lines(log);
     return {
       seed,

@@ -6,11 +6,11 @@ import { createWorld, type World } from "../cli/hermetic.ts";
 
 let world: World;
 let first: string;
-beforeEach(() => {
+beforeEach(async () => {
   world = createWorld();
-  world.run(["init", "m"]);
+  await world.call(["init", "m"]);
   world.write("home/missions/m/worktree/a", "then\n");
-  first = world.run(["checkpoint", "m", "-m", "the first"]).stdout.trim();
+  first = (await world.call(["checkpoint", "m", "-m", "the first"])).stdout.trim();
   world.write("home/missions/m/worktree/a", "now\n");
   world.write("home/missions/m/worktree/b", "now\n");
 });
@@ -21,7 +21,7 @@ const ids = (text: string) =>
   text.replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<id>").replaceAll(/@other-\w{6}/g, "@<identity>");
 
 describe("restore", () => {
-  it("previews, restores, and prints how to undo and redo", () => {
+  it("previews, restores, and prints how to undo and redo", async () => {
     expect(ids(world.show("restore m --dry-run"))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -67,9 +67,9 @@ describe("restore", () => {
       "
     `);
     expect(file()).toBe("now\n");
-    expect(world.run(["undo", "m", "--json"]).exit).toBe(0);
+    expect((await world.call(["undo", "m", "--json"])).exit).toBe(0);
     expect(file()).toBe("then\n");
-    const kinds = world.run(["events", "m"]).stdout.match(/(?<=Z {2})\w+/g);
+    const kinds = (await world.call(["events", "m"])).stdout.match(/(?<=Z {2})\w+/g);
     expect(kinds).toEqual(["init", "checkpoint", "restore", "undo", "undo"]);
   });
 
@@ -90,32 +90,32 @@ describe("restore", () => {
     expect(document.safety_checkpoint_id).toMatch(/^\d{8}-/);
   });
 
-  it("warns when an agent may be running, and continues", () => {
+  it("warns when an agent may be running, and continues", async () => {
     world.run(["heartbeat", "m", "--status", "working"]);
-    const { exit, stderr } = world.run(["restore", "m"]);
+    const { exit, stderr } = await world.call(["restore", "m"]);
     expect(exit).toBe(0);
     expect(stderr).toContain("an agent may be running in m: its heartbeat (working) is");
     expect(file()).toBe("then\n");
   });
 
-  it("restores into a directory with the bundled workers, and refuses one that is not empty", () => {
+  it("restores into a directory with the bundled workers, and refuses one that is not empty", async () => {
     // Of a size that makes three batches.
     for (const name of "123") world.write(`home/missions/m/worktree/large/${name}`, name.repeat(9_000_000));
-    world.run(["checkpoint", "m"]);
+    await world.call(["checkpoint", "m"]);
     const there = join(world.cwd, "there");
-    const { exit, stdout, stderr } = world.run(["restore", "m", "--to", "there"]);
+    const { exit, stdout, stderr } = await world.call(["restore", "m", "--to", "there"]);
     expect([exit, stdout]).toEqual([0, `${there}\n`]);
     // Of the workers, Node could warn on stderr.
     expect(stderr.split("\n").filter((line) => line !== "" && !line.startsWith("restored "))).toEqual([]);
     expect(fs.readFileSync(join(there, "worktree/large/3"), "utf8") === "3".repeat(9_000_000)).toBe(true);
-    expect(world.run(["restore", "m", "--to", "there"])).toMatchObject({ exit: 7 });
-    expect(world.run(["restore", "m", "--to", "there", "--dry-run"])).toMatchObject({ exit: 2 });
-    expect(world.run(["restore", "m", "2001-01-01"])).toMatchObject({ exit: 6 });
+    expect(await world.call(["restore", "m", "--to", "there"])).toMatchObject({ exit: 7 });
+    expect(await world.call(["restore", "m", "--to", "there", "--dry-run"])).toMatchObject({ exit: 2 });
+    expect(await world.call(["restore", "m", "2001-01-01"])).toMatchObject({ exit: 6 });
   });
 });
 
 describe("fork and drill", () => {
-  it("create a mission, and prove a checkpoint", () => {
+  it("create a mission, and prove a checkpoint", async () => {
     expect(ids(world.show(`fork m other --at ${first}`))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -126,7 +126,7 @@ describe("fork and drill", () => {
       "
     `);
     expect(world.read("home/missions/other/worktree/a")).toBe("then\n");
-    expect(world.run(["fork", "m", "other"])).toMatchObject({ exit: 7 });
+    expect(await world.call(["fork", "m", "other"])).toMatchObject({ exit: 7 });
     // Sizes vary with the number of digits in the timestamps that the files contain.
     const drilled = ids(world.show("drill other")).replace(/\d+ B/, "<size>");
     expect(drilled).toMatchInlineSnapshot(`
@@ -142,6 +142,6 @@ describe("fork and drill", () => {
       proven: true,
       differences: [],
     });
-    expect(world.run(["undo", "other"])).toMatchObject({ exit: 6 });
+    expect(await world.call(["undo", "other"])).toMatchObject({ exit: 6 });
   });
 });
