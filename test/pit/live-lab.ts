@@ -1,5 +1,6 @@
 // Live points in this process: a real cell, the real watcher and the real capture from its sets. Every point is compared with the cell
 // by restoring it and listing both with list_tree.py, which shares no code with Lazarus.
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,6 +32,15 @@ export interface LiveLab extends AsyncDisposable {
   point(options?: { readonly isAudit?: boolean }): Promise<void>;
   /** Lines of the worktree that differ between the cell and its newest point, as the lister sees them. */
   differences(): Promise<string[]>;
+}
+
+/** Creates files in a burst, by another process, 100 in each directory: all are below `many`. */
+export function createBurst(worktree: string, files: number): void {
+  const script = `for (let i = 0; i < ${files}; i += 1) {
+    if (i % 100 === 0) fs.mkdirSync("many/" + i, { recursive: true });
+    fs.writeFileSync("many/" + (i - (i % 100)) + "/" + i, "" + i);
+  }`;
+  execFileSync(process.execPath, ["-e", script], { cwd: worktree });
 }
 
 const M1 = parseMissionId("m1");

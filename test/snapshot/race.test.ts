@@ -1,4 +1,4 @@
-// Twenty rounds of the race harness, and as many with a worktree in place; the soak test does 500. `LAZARUS_SEED=<n>` replays
+// Fifteen rounds of the race harness, and as many with a worktree in place; the soak test does 500. `LAZARUS_SEED=<n>` replays
 // a failure.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,10 +8,10 @@ import { SEED } from "../seed.ts";
 import { liveRace, plannedRace, plannedRestore } from "./race-rounds.ts";
 import { otherFileSystem } from "./restore-world.ts";
 
-const PLANNED = 13;
-const FROM_SETS = 7;
-const RESTORES = 5;
-const LIVE = 2;
+const PLANNED = 8;
+const FROM_SETS = 4;
+const RESTORES = 3;
+const LIVE = 1;
 
 const other = otherFileSystem();
 if (other === undefined) console.log("not tested on another file system: there is none that can be used");
