@@ -61,6 +61,12 @@ export function findStat(path: FilePath, stat: FileStat): FileStat | undefined {
   return found === undefined ? undefined : fromBigInts(found, stat);
 }
 
+/** The same for a name in an open directory; also undefined when only `findStat` can tell. */
+export function findStatIn(directory: number, name: string, stat: FileStat): FileStat | undefined {
+  if (posix === undefined) posix = loadPosix() ?? null;
+  return posix?.statxIn(directory, name, words) ? fromWords(stat) : undefined;
+}
+
 function readWords(path: FilePath): boolean {
   if (posix === undefined) posix = loadPosix() ?? null;
   return typeof path === "string" && posix !== null && posix.statx(path, words);

@@ -131,6 +131,19 @@ describe("a path moved during the capture", () => {
     await expectExact(lab, ref.id);
   });
 
+  it("with a directory while it is read, is in the checkpoint under its new name", async () => {
+    using lab = createLab();
+    for (const name of ["a/sub/inside", "a/sub/other", "b/file"]) write(lab, name);
+    const at = (path: string) => join(lab.worktree, path);
+    await lab.checkpoint();
+    write(lab, "a/sub/new");
+    const { ref, flaws } = await beforeStat("worktree/a/sub/inside", lab.checkpoint, () =>
+      fs.renameSync(at("a/sub"), at("b/sub")),
+    );
+    expect(flaws).toEqual([]);
+    await expectExact(lab, ref.id);
+  });
+
   it("is not stored under both names", async () => {
     using lab = createLab();
     for (const name of ["a/moved", "a/directory/inside", "b/file"]) write(lab, name);

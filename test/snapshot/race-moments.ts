@@ -66,10 +66,10 @@ export async function beforeStat<T>(path: string, use: () => Promise<T>, act: ()
   const inspect = vi.spyOn(Inspector.prototype, "inspect").mockImplementation(function (
     this: Inspector,
     each,
-    row,
+    ...rest
   ) {
     if (each === path) moment.arrive();
-    return original.call(this, each, row);
+    return original.call(this, each, ...rest);
   });
   try {
     const result = await use();

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createStat } from "../../platform/file-stat.ts";
 import { changeMode, OpenTree } from "./open-tree.ts";
 import { systemPath } from "./path-bytes.ts";
 
@@ -60,6 +61,20 @@ describe.each([
     expect(fs.lstatSync(tree.at("a/b")).isSymbolicLink()).toBe(true);
   });
 
+  it("takes the stat of a path, of links themselves and of nothing behind them", () => {
+    fs.renameSync(join(root, "a/b"), join(root, "a/moved"));
+    fs.symlinkSync(join(top, "outside"), join(root, "a/b"));
+    using tree = new OpenTree(root, options);
+    const stat = createStat();
+    for (const path of [".", "a", "a/moved", "a/moved/file", "a/b"]) {
+      const { ino, mode, size } = fs.lstatSync(join(root, path));
+      expect(tree.stat(path, stat)).toMatchObject({ ino, mode, size });
+    }
+    expect(tree.stat("a/missing", stat)).toBeUndefined();
+    expect(codeOf(() => tree.stat("a/b/file", stat))).toBe("ENOTDIR");
+    expect(codeOf(() => tree.stat("missing/file", stat))).toBe("ENOENT");
+  });
+
   it("takes names that are not UTF-8", () => {
     const name = Buffer.concat([Buffer.from(`${root}/`), Buffer.of(0xff)]);
     if (process.platform === "darwin") return;
@@ -67,6 +82,8 @@ describe.each([
     fs.writeFileSync(Buffer.concat([name, Buffer.from("/x")]), "bytes");
     using tree = new OpenTree(root, options);
     expect(read(tree, "\udcff/x")).toBe("bytes");
+    expect(tree.stat("\udcff", createStat())!.ino).toBe(fs.lstatSync(name).ino);
+    expect(tree.stat("\udcff/x", createStat())!.size).toBe("bytes".length);
   });
 });
 

@@ -14,6 +14,7 @@ import {
   statSync,
 } from "node:fs";
 import { LazarusError, refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
+import { type FileStat, findStat, findStatIn } from "../../platform/file-stat.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import {
   diskPath,
@@ -87,6 +88,19 @@ export class OpenTree implements Disposable {
     if (path === WORKTREE && this.outside !== undefined) return this.outside.path;
     const slash = path.lastIndexOf("/");
     return `${this.enter(slash < 0 ? "." : path.slice(0, slash)).anchor}/${path.slice(slash + 1)}`;
+  }
+
+  /** The stat of a path, which does not follow links; undefined when there is nothing. A name in an open directory is found sooner. */
+  stat(path: string, stat: FileStat): FileStat | undefined {
+    const slash = path.lastIndexOf("/");
+    const isRoot = path === "." || (path === WORKTREE && this.outside !== undefined);
+    const name = systemPath(path.slice(slash + 1));
+    if (!isRoot && typeof name === "string") {
+      const { fd } = this.enter(slash < 0 ? "." : path.slice(0, slash));
+      const found = fd < 0 ? undefined : findStatIn(fd, name, stat);
+      if (found !== undefined) return found;
+    }
+    return findStat(systemPath(this.at(path)), stat);
   }
 
   /** Opens a file. One system call where Linux has openat2, which a sandbox may forbid; then through `at`. */

@@ -53,7 +53,7 @@ export function sortSuspects(options: SortOptions): Suspects {
     if (found.unchanged && (sources.size === 0 || !sources.has(found.path))) continue;
     const item = toItem(found, sources);
     if (isDoubtful(found, item.source)) doubtful.push({ members: [found], items: [item] });
-    else certain.push({ ...item, ...grownFrom(options, found, item) });
+    else certain.push(options.mayContinue ? { ...item, ...grownFrom(options, found, item) } : item);
   }
   let number = 0;
   for (const members of shared.values()) {

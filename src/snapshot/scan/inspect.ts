@@ -50,11 +50,15 @@ export class Inspector implements Walk {
     this.options = options;
   }
 
-  /** Undefined when the path is gone or cannot be captured. What is found is only kept by `add`. */
-  inspect(path: string, row: StatRow | undefined): Found | undefined {
+  /**
+   * Undefined when the path is gone or cannot be captured. What is found is only kept by `add`. With a `tree`, a name is looked up
+   * in its open directory, which is faster; if that was moved, packing or the search for moved paths finds out, because the
+   * walk has read it. A directory that is not read must be looked up by its path.
+   */
+  inspect(path: string, row: StatRow | undefined, tree = this.tree): Found | undefined {
     if (this.gone.size > 0) this.gone.delete(path);
     if (this.flaws.size > 0) this.flaws.delete(path);
-    const stat = this.stat(path);
+    const stat = this.stat(path, tree);
     const type = stat === undefined ? undefined : TYPE_OF_MODE.get(stat.mode & S_IFMT);
     if (stat === undefined || type === undefined) {
       if (stat !== undefined) this.skip(path, SKIPPED_TYPES.get(stat.mode & S_IFMT) ?? "of an unknown type");
@@ -96,10 +100,10 @@ export class Inspector implements Walk {
     return this.options.mapped.size > 0 && type === "file" && this.options.mapped.has(ino);
   }
 
-  private stat(path: string): FileStat | undefined {
+  private stat(path: string, tree: OpenTree | undefined): FileStat | undefined {
     const { root } = this.options;
     try {
-      return findStat(this.place(path), this.current);
+      return tree === undefined ? findStat(this.place(path), this.current) : tree.stat(path, this.current);
     } catch (error) {
       const code = systemErrorCode(error);
       refuseExhaustion(error, `reading the stat of ${path} in ${rootOf(root)}`, rootOf(root));

@@ -184,7 +184,7 @@ class CellWalker implements Walker {
       }
       known.delete(name);
       if (depth === "new" && child !== undefined) continue;
-      if (!this.check(path, child, below)) isComplete = false;
+      if (!this.check(path, child, below, tree)) isComplete = false;
     }
     for (const [name, child] of known) result.forget(joinPath(directory, name), child);
     result.read.set(directory, isComplete);
@@ -192,8 +192,8 @@ class CellWalker implements Walker {
   }
 
   /** False when the path is not there or cannot be captured. */
-  private check(path: string, row: StatRow | undefined, below: Directory[]): boolean {
-    const seen = this.result.inspect(path, row);
+  private check(path: string, row: StatRow | undefined, below: Directory[], tree?: OpenTree): boolean {
+    const seen = this.result.inspect(path, row, tree);
     if (seen === undefined) return false;
     this.result.add(seen);
     if (seen.type === "directory") below.push(seen);
