@@ -39,6 +39,17 @@ it("reports that the agent is done", () => {
   expect(cline.transcript.entries(files(prompt, done)).map(({ text }) => text)).toEqual(["Write", "Done."]);
 });
 
+it("a message about a failed request is no response, and does not end the turn", () => {
+  const text = "Incorrect API key provided";
+  const error = {
+    ...message("assistant", { type: "text", text }),
+    metadata: { displayOnly: true, displayRole: "error" },
+  };
+  const failed = files(prompt, call, result, error);
+  expect(cline.transcript.position(failed)).toMatchObject({ turn: 1, open: [], isFinished: false });
+  expect(cline.transcript.entries(failed).at(-1)).toMatchObject({ role: "system", text });
+});
+
 it("reports a document that was cut off", () => {
   const [, whole] = files(prompt, call);
   const cut = { ...whole!, text: whole!.text.slice(0, 60) };

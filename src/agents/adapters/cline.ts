@@ -134,6 +134,8 @@ function messageSteps(message: JsonObject): Step[] {
   const parts = asArray(message.content).map(asObject);
   const ofType = (type: string) => parts.filter((part) => part.type === type);
   const text = textOf(message.content);
+  // A request that failed, for the user: the model has not responded.
+  if (asObject(message.metadata).displayOnly === true) return [{ kind: "system", text, atMs }];
   if (message.role === "assistant") {
     const calls = ofType("tool_use");
     return [
