@@ -130,13 +130,16 @@ function view(
   const state = stateOf(record, alive && stopped === undefined);
   // A record without a life has only settings.
   const agent = record?.life == null ? undefined : record;
-  const live = (pitPid === undefined ? undefined : readLiveStatus(config, mission, pitPid)) ?? null;
+  const place = worktreeState(root);
+  // The status of a mission whose agent has just ended stays until the pit looks at it again.
+  const isWatched = pitPid !== undefined && (alive || place === "in-place");
+  const live = (isWatched ? readLiveStatus(config, mission, pitPid) : undefined) ?? null;
   const checkpoint = lastCheckpoint(machine, config, mission);
   return {
     mission_id: mission,
     root,
     worktree: worktreeOf(root),
-    worktree_state: worktreeState(root),
+    worktree_state: place,
     unprotected: findUnprotected(config, mission, record?.cwd ?? null),
     silent_hooks: record !== undefined && areHooksSilent(config, record),
     waits_for_user: state === "running" && record !== undefined && waitsForUser(config, record),

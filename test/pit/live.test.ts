@@ -254,6 +254,20 @@ describe("a directory that is protected without an agent", () => {
   });
 });
 
+describe("after the end of an agent", () => {
+  it("nothing is reported as unsaved, also before the pit has looked again", async () => {
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("while [ ! -e end ]; do sleep 0.05; done")]);
+    const file = join(world.home, "run", "live", "m1.json");
+    await world.until("the pit to report on it", () => existsSync(file));
+    const report = readFileSync(file);
+    writeFileSync(join(worktree("m1"), "end"), "");
+    await world.until("the end", () => world.state("m1") === "finished" && !existsSync(file));
+    writeFileSync(file, report);
+    expect((await status("m1")).live).toBe(null);
+  });
+});
+
 describe("the checkpoint after the end of an agent", () => {
   it.each([
     ["a crash", "crash", "kill -9 $$"],
