@@ -6,13 +6,7 @@ import { existsSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { Machine } from "../../platform/machine.ts";
-import {
-  type DatabaseSpec,
-  type DatabaseSync,
-  inTransaction,
-  openDatabase,
-  type StatementSync,
-} from "../../platform/sqlite.ts";
+import { type DatabaseSync, inTransaction, openDatabase, type StatementSync } from "../../platform/sqlite.ts";
 import { joinPath, parentPath } from "../model/path-bytes.ts";
 import type { ChangedRows } from "./changed-rows.ts";
 import { keepOpen, takeKept } from "./kept-stores.ts";
@@ -28,42 +22,12 @@ import {
 } from "./stat-codec.ts";
 import { baseName, type EntryRow, type StatRow } from "./stat-row.ts";
 import type { StatRows, Totals } from "./stat-rows.ts";
+import { STAT_STORE } from "./stat-schema.ts";
 
 /** SQLite could not read the rows. */
 export class StatStoreError extends Error {
   override name = "StatStoreError";
 }
-
-const SPEC: DatabaseSpec = {
-  what: "the stat store",
-  applicationId: 0x4c5a5354, // "LZST"
-  migrations: [
-    `CREATE TABLE meta (
-       one INTEGER PRIMARY KEY CHECK (one = 1),
-       layers TEXT NOT NULL,
-       rules TEXT NOT NULL,
-       files INTEGER NOT NULL, directories INTEGER NOT NULL, others INTEGER NOT NULL, bytes INTEGER NOT NULL
-     ) STRICT;
-     CREATE TABLE directories (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT;
-     CREATE TABLE entries (
-       parent INTEGER NOT NULL, name TEXT NOT NULL,
-       type INTEGER NOT NULL, mode INTEGER NOT NULL, size INTEGER NOT NULL,
-       mtime_sec INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ms REAL,
-       ino REAL NOT NULL, nlink INTEGER NOT NULL, racy INTEGER NOT NULL, partial INTEGER NOT NULL,
-       uid INTEGER NOT NULL, gid INTEGER NOT NULL, sha256 BLOB, "group" TEXT, extra TEXT,
-       PRIMARY KEY (parent, name)
-     ) WITHOUT ROWID, STRICT;
-     CREATE INDEX entries_ino ON entries (ino);
-     CREATE INDEX entries_racy ON entries (racy) WHERE racy = 1;
-     CREATE INDEX entries_fifo ON entries (type) WHERE type = 3;
-     CREATE INDEX entries_group ON entries ("group") WHERE "group" IS NOT NULL;
-     CREATE TABLE skipped (path TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;`,
-    "CREATE INDEX entries_linked ON entries (ino, nlink) WHERE type = 0 AND nlink > 1;",
-  ],
-  newer: "INTERNAL",
-  foreign: "INTERNAL",
-  damaged: "INTERNAL",
-};
 
 const ENTRY = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const PUT_ENTRIES = `INSERT OR REPLACE INTO entries (parent, ${ENTRY_COLUMNS}) VALUES`;
@@ -143,7 +107,7 @@ export function saveRows(machine: Machine, file: string, rows: ChangedRows, laye
 }
 
 function open(machine: Machine, file: string): DatabaseSync {
-  const database = openDatabase(machine, file, SPEC);
+  const database = openDatabase(machine, file, STAT_STORE);
   // A power cut may lose the last transactions, never part of one: then the store is stale.
   database.exec("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;");
   return database;

@@ -47,7 +47,7 @@ function show(context: CliContext, missions: MissionView[], pit: number | null, 
     const width = Math.min(context.terminal.columns, 120);
     const showsLive = pit !== null && missions.some((view) => describeUnsaved(view, nowMs) !== NOTHING);
     const table = renderTable(columns(context.paint, nowMs, showsLive), missions, width);
-    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(conversationLines).join("")}${missions.map(liveLines).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: changes are not saved and agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
+    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(conversationLines).join("")}${missions.map(liveLines).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: nothing is saved or revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
 }
 
