@@ -223,9 +223,8 @@ export function summarizeHooks(lines: readonly HookLine[]): HookSummary {
 /** By the call's id; without one, the oldest call of that tool with the same summary, else of that tool. */
 function closeCall(open: readonly ToolCall[], ended: ToolCall): readonly ToolCall[] {
   const sameTool = (call: ToolCall) => call.tool === ended.tool;
-  const found =
-    ended.id === null
-      ? (open.find((call) => sameTool(call) && call.summary === ended.summary) ?? open.find(sameTool))
-      : open.find((call) => call.id === ended.id);
+  // A start that could not be synced is reported twice.
+  if (ended.id !== null) return open.filter((call) => call.id !== ended.id);
+  const found = open.find((call) => sameTool(call) && call.summary === ended.summary) ?? open.find(sameTool);
   return open.filter((call) => call !== found);
 }

@@ -6,6 +6,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -61,10 +62,10 @@ function run(command: readonly string[], input: string, env: Record<string, stri
 function report(
   moment: "started" | "ended" | "prompted",
   input: string,
-  { agent = "claude", texts = CLAUDE, event = [] as string[], env = {} } = {},
+  { agent = "claude", texts = CLAUDE, event = [] as string[], env = {}, hasScript = true } = {},
 ): string | undefined {
   const reports = toolReports(agent, hook, join(directory, "hooks"), texts);
-  writeFileSync(reports.path, reports.file.text);
+  if (hasScript) writeFileSync(reports.path, reports.file.text);
   return run([...reports[moment], ...event], input, env);
 }
 
@@ -151,6 +152,25 @@ describe("the start of a call", () => {
     expect(lines()).toEqual([]);
   });
 
+  it("goes to lazarus hook when the script is gone, instead of blocking the call", () => {
+    const event = ["PreToolUse"];
+    expect(report("started", start("make"), { event, hasScript: false })).toBe(`PreToolUse${start("make")}`);
+    rmSync(join(directory, "hooks"), { recursive: true });
+    expect(report("prompted", "{}", { hasScript: false })).toBe("{}");
+  });
+
+  it("goes to lazarus hook when it cannot be synced, and its end then ends both", () => {
+    const bin = join(directory, "bin");
+    mkdirSync(bin);
+    for (const name of ["sh", "cat", "date", "tail"]) symlinkSync(`/bin/${name}`, join(bin, name));
+    expect(report("started", start("make"), { env: { PATH: bin } })).toBe(start("make"));
+    report("started", start("make"));
+    report("started", start("make", "2"));
+    expect(summarizeHooks(lines()).openCalls).toEqual([call("1"), call("1"), call("2")]);
+    report("ended", ending("ok", "1"));
+    expect(summarizeHooks(lines()).openCalls).toEqual([call("2")]);
+  });
+
   it("is written in one piece, so that calls at the same time do not mix", () => {
     const command = "y".repeat(3000);
     const reports = toolReports("claude", hook, join(directory, "hooks"), CLAUDE);
@@ -178,6 +198,12 @@ describe("the end of a call", () => {
       expect(lines().at(-1)).toMatchObject({ kind: "tool-end", call: { id: `id-${index}` } });
     }
     expect(lines()).toHaveLength(hostile.length);
+  });
+
+  it("is found when the user's environment has variables that the script uses", () => {
+    const env = { input: "1", text: "2", id: "3", lines: "4", event: "5", now: "6" };
+    expect(report("ended", ending("x".repeat(300_000), "1"), { env })).toBeUndefined();
+    expect(lines()).toMatchObject([{ kind: "tool-end", call: { id: "1" } }]);
   });
 
   it("is found by an id before the output", () => {
@@ -262,5 +288,9 @@ describe("an installed hook", () => {
     expect(run([...installed.ended, "PostToolUse"], ending("ok", "1"), installedEnv)).toBeUndefined();
     expect(lines().map(({ kind }) => kind)).toEqual(["tool-start", "tool-end"]);
     expect(run([...silentInRun(hook), "Stop"], "{}", installedEnv)).toBe("Stop{}");
+    // The environment of a process that the agent left behind outlives the script.
+    rmSync(reports.path);
+    for (const command of Object.values(installedCalls(hook)))
+      expect(run([...command, "PreToolUse"], "{}", installedEnv)).toBe("PreToolUse{}");
   });
 });

@@ -47,11 +47,14 @@ export function toolReports(
   texts: CallTexts,
 ): ToolReports {
   const path = join(directory, NAME);
+  // A shell that cannot read its script exits with 2, with which CLIs block the call.
+  const choice = `if [ -r "$0" ]; then . "$0"; else shift; exec ${command.map(shellWord).join(" ")} "$@"; fi`;
+  const call = (moment: string) => ["/bin/sh", "-c", choice, path, moment];
   return {
     path,
-    started: ["/bin/sh", path, "started"],
-    ended: ["/bin/sh", path, "ended"],
-    prompted: ["/bin/sh", path, "prompted"],
+    started: call("started"),
+    ended: call("ended"),
+    prompted: call("prompted"),
     file: { name: NAME, text: scriptOf(agent, command, texts) },
   };
 }
@@ -72,7 +75,7 @@ export function silentInRun(command: readonly string[]): readonly string[] {
 /** Installed hooks that the script can replace: the script, in a run that has one. */
 export function installedCalls(command: readonly string[]): CallCommands {
   const call = (moment: string) => {
-    const choice = `case $${VARIABLE} in run) exit ;; /*) shift "$1"; exec /bin/sh "$${VARIABLE}" ${moment} "$@" ;; esac; shift; exec "$@"`;
+    const choice = `case $${VARIABLE} in run) exit ;; /*) [ -r "$${VARIABLE}" ] && shift "$1" && exec /bin/sh "$${VARIABLE}" ${moment} "$@" ;; esac; shift; exec "$@"`;
     return ["/bin/sh", "-c", choice, "sh", String(command.length + 1), ...command];
   };
   return { started: call("started"), ended: call("ended"), prompted: call("prompted") };
@@ -95,6 +98,7 @@ function scriptOf(agent: string, command: readonly string[], { session, ended }:
   return `# Written by Lazarus for one run; it may be deleted at any time.
 LC_ALL=C
 umask 077
+unset input text # If the environment has them, every program would get the input in its own, and a long one could not start.
 moment=$1
 shift
 input=$(cat)
@@ -123,7 +127,7 @@ report() {
 started() {
   case $input in ${DANGEROUS_TEXT.join(" | ")}) return 1 ;; esac
   report "$input" || return
-  sync -d "$lines" 2> /dev/null || sync
+  { sync -d "$lines" || sync; } 2> /dev/null
 }
 
 ended() {
