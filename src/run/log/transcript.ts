@@ -51,13 +51,29 @@ function opening({ call, phase = 0, given = 0 }: Input, step: number): Transcrip
   return messages.map((message, i) => ({ step, phase: i < given ? -1 : phase, message }));
 }
 
-/** The answers of a human as parts of a message, after what the client sent with them about other calls. */
+interface Sent {
+  readonly type?: string;
+  readonly toolCallId?: string;
+  readonly approvalId?: string;
+}
+
+/**
+ * The answers of a human as parts of a message, after what the client sent with them about other calls: once, because a client
+ * repeats with a later answer what it sent with an earlier one.
+ */
 export function answerParts(approvals: readonly { readonly sent?: readonly object[] }[]): object[] {
+  const told = new Set<string>();
+  const keyOfSent = ({ type, toolCallId, approvalId }: Sent) => `${type} ${approvalId ?? toolCallId}`;
+  const others = approvals.flatMap(({ sent = [] }) => {
+    const added = sent.filter((part) => !told.has(keyOfSent(part)));
+    for (const part of added) told.add(keyOfSent(part));
+    return added;
+  });
   const answers = approvals.map(({ sent: _, ...approval }) => ({
     type: "tool-approval-response",
     ...approval,
   }));
-  return [...approvals.flatMap(({ sent = [] }) => sent), ...answers];
+  return [...others, ...answers];
 }
 
 function answered(approvals: readonly object[]): ModelMessage {

@@ -408,6 +408,25 @@ describe("what a client sends with an answer", () => {
     expect(JSON.stringify(transcript)).toContain('"yes"');
   });
 
+  test("a result that is sent with each of two answers reaches the model once", async () => {
+    const pay = (to: string) => ({ ...call("pay", { to, cents: 5 }), toolCallId: `pay-${to}` });
+    const { agent, model, paid, status, store } = payer({
+      tools,
+      lines: [[call("ask", {}), pay("bob"), pay("eve")], "done"],
+    });
+    const asked = await agent.generate({ prompt: "pay bob", runId: "r1" });
+    const messages = messagesOf(asked as never, [result("ask-id", "ask")]);
+    const answered = messages.at(-1)!;
+    const first = { ...answered, content: (answered.content as object[]).slice(0, 2) };
+    await agent.generate({ messages: [...messages.slice(0, -1), first] as never });
+    expect([paid, await status("r1")]).toEqual([[], "waiting"]);
+    const { text } = await agent.generate({ messages: messages as never });
+    expect([text, paid]).toEqual(["done", ["bob 5", "eve 5"]]);
+    expect(JSON.stringify(model.asked.at(-1)!.prompt).match(/"yes"/g)).toHaveLength(1);
+    const { transcript } = (await createRunStore(store.log.journal).load("r1"))!;
+    expect(JSON.stringify(transcript).match(/"yes"/g)).toHaveLength(1);
+  });
+
   test("an invalid result is refused with the answer", async () => {
     const { agent, paid, status } = payer({ tools, lines });
     const asked = await agent.generate({ prompt: "pay bob", runId: "r1" });
