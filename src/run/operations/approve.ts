@@ -39,7 +39,9 @@ export async function approveRun(
       },
     );
   }
-  return { request, verdict: await answerApproval(log, runId, request, answer) };
+  // Nothing else: an application may pass on what a client sent.
+  const { approved, reason } = answer;
+  return { request, verdict: await answerApproval(log, runId, request, { approved, reason }) };
 }
 
 /** The requests that can still be answered. */
