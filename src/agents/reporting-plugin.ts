@@ -27,7 +27,7 @@ function ended(call) {
   const epoch = Number(process.env.LAZARUS_EPOCH);
   if (LINES !== null && epoch > 0 && typeof call.id === "string") {
     const line = { at_ms: Date.now(), epoch, kind: "tool-end", call: { id: call.id, tool: "", summary: "", command: null } };
-    try { return appendFileSync(LINES, JSON.stringify(line) + "\\n", { mode: 0o600 }); } catch {}
+    try { return appendFileSync(LINES, "\\n" + JSON.stringify(line) + "\\n", { mode: 0o600 }); } catch {}
   }
   report({ kind: "tool-end", call });
 }

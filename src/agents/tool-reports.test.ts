@@ -171,6 +171,12 @@ describe("the start of a call", () => {
     expect(summarizeHooks(lines()).openCalls).toEqual([call("2")]);
   });
 
+  it("is recorded after a line that was torn, by a full disk for example", () => {
+    writeFileSync(join(directory, "hooks.jsonl"), '{"at_ms":1,"epoch":3,"kind":"tool-st');
+    expect(report("started", start("make"))).toBeUndefined();
+    expect(lines()).toMatchObject([{ kind: "tool-start", call: { id: "1" } }]);
+  });
+
   it("is written in one piece, so that calls at the same time do not mix", () => {
     const command = "y".repeat(3000);
     const reports = toolReports("claude", hook, join(directory, "hooks"), CLAUDE);

@@ -105,7 +105,8 @@ input=$(cat)
 lines=\${0%/*}/../hooks.jsonl
 newline='
 '
-append() { { printf '%s' "$1$newline" >> "$lines"; } 2> /dev/null; }
+# A full disk may have torn the line before.
+append() { { printf '%s' "$newline$1$newline" >> "$lines"; } 2> /dev/null; }
 
 # Appends $1 as it is, if it was passed to this life's own session.
 report() {
