@@ -60,3 +60,8 @@ export function hooksFile(directory: string): string {
 export function resumeNoteFile(directory: string): string {
   return join(directory, "resume-note.md");
 }
+
+/** A note that our plugin could not send: the user has to continue. */
+export function unsentNoteFile(directory: string): string {
+  return join(directory, "resume-note-unsent.md");
+}

@@ -153,11 +153,16 @@ describe("the keeper's files", () => {
     const { keeper, agent } = world.life("m1");
     for (const pid of [keeper.pid, agent.pid]) killIfRunning(pid);
     const unrelated = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+    // The kernel counts in ticks of 10 ms, and does not reuse a pid within one.
+    const reused = ({ startTime }: { startTime: string }) => ({
+      pid: unrelated.pid,
+      startTime: String(Number(startTime) - 1),
+    });
     try {
       edit("life.json", (life) => ({
         ...life,
-        keeper: { ...(life.keeper as object), pid: unrelated.pid },
-        agent: { ...(life.agent as object), pid: unrelated.pid },
+        keeper: { ...(life.keeper as object), ...reused(keeper) },
+        agent: { ...(life.agent as object), ...reused(agent) },
       }));
       expect((await world.call(["stop", "m1", "--no-checkpoint", "--grace", "0"])).exit).toBe(0);
       expect(world.state("m1")).toBe("stopped");

@@ -11,10 +11,15 @@ import { systemMachine } from "../../src/platform/machine.ts";
 import { openVault } from "../../src/snapshot/vault/vault.ts";
 import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
 
+interface LifeProcess {
+  pid: number;
+  startTime: string;
+}
+
 export interface PitWorld extends World {
   /** Starts a pit and waits until it runs. */
   openPit(): Promise<ChildProcess>;
-  life(mission: string): { epoch: number; keeper: { pid: number }; agent: { pid: number } };
+  life(mission: string): { epoch: number; keeper: LifeProcess; agent: LifeProcess };
   // biome-ignore lint/suspicious/noExplicitAny: tests access it as plain JSON.
   record(mission: string): Record<string, any>;
   state(mission: string): string;

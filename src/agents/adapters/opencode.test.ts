@@ -1,9 +1,9 @@
 // The plugin for OpenCode, loaded as OpenCode does: it sends the note of a revival, with the agent and the model of the session.
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { resumeNoteFile } from "../session.ts";
+import { resumeNoteFile, unsentNoteFile } from "../session.ts";
 import { opencode } from "./opencode.ts";
 
 const SESSION = "ses_e128754d1ffeNPei3MoISnGSvS";
@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Resolves once the note would have been sent. */
-async function load(resumed?: string) {
+async function load(resumed?: string, answer: object = {}) {
   const hooks = join(directory, "hooks");
   const { files } = opencode.hooks.perRun!(["true"], hooks, {}, resumed);
   mkdirSync(hooks, { recursive: true });
@@ -31,7 +31,7 @@ async function load(resumed?: string) {
   const file = join(hooks, `opencode-${loaded++}.mjs`);
   writeFileSync(file, files[0]!.text);
   const { Lazarus } = (await import(file)) as { Lazarus: (context: object) => Promise<object> };
-  const promptAsync = vi.fn(async (_: object) => ({}));
+  const promptAsync = vi.fn(async (_: object) => answer);
   const messages = vi.fn(async (_: object) => ({ data: DATA }));
   await Lazarus({ client: { session: { messages, promptAsync } } });
   // What the plugin does next was put into the queue before this.
@@ -50,6 +50,12 @@ it("sends the note once, to the session, as the agent that the user chose last",
     ],
   ]);
   expect(readdirSync(directory).sort()).toEqual(["hooks", "resume-note.md.delivered"]);
+  expect(await load(SESSION)).toEqual([]);
+});
+
+it("keeps a note that OpenCode refuses, and does not send it again", async () => {
+  await load(SESSION, { error: { name: "BadRequest" } });
+  expect(readFileSync(unsentNoteFile(directory), "utf8")).toBe("You were interrupted.");
   expect(await load(SESSION)).toEqual([]);
 });
 

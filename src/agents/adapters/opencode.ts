@@ -19,7 +19,7 @@ import {
 import { NETWORK } from "../failure-patterns.ts";
 import { ownFile } from "../own-file.ts";
 import { parseReported, reporterSource } from "../reporting-plugin.ts";
-import { resumeNoteFile } from "../session.ts";
+import { resumeNoteFile, unsentNoteFile } from "../session.ts";
 import { asObject, asText, jsonLinesReader, parseJson, type Step, timeMs, toolCall } from "../transcript.ts";
 
 const OPTIONS: Grammar = {
@@ -150,21 +150,31 @@ const PATTERNS: FailurePatterns = {
 
 function plugin(command: readonly string[], directory: string | null, resumed?: string): string {
   const note = directory === null ? null : resumeNoteFile(dirname(directory));
+  const unsent = directory === null ? null : unsentNoteFile(dirname(directory));
   return `${reporterSource(command, directory)}
 import { readFileSync, renameSync } from "node:fs";
 const NOTE = ${JSON.stringify(note)};
 const RESUMED = ${JSON.stringify(resumed ?? null)};
 // The note of a revival, if no prompt contains it. Renamed first, so that it is sent once. A prompt without an agent would go to
-// the default one, which may write where the user's (plan) may not.
+// the default one, which may write where the user's (plan) may not. A note that cannot be sent is kept: the user has to continue.
 async function sendNote(session) {
   try {
     renameSync(NOTE, NOTE + ".delivered");
+  } catch {
+    return;
+  }
+  try {
     const text = readFileSync(NOTE + ".delivered", "utf8");
     const path = { id: RESUMED };
     const { data } = await session.messages({ path });
     const { agent, model } = data.findLast(({ info }) => info.role === "user").info;
-    await session.promptAsync({ path, body: { agent, model, parts: [{ type: "text", text }] } });
-  } catch {}
+    const { error } = await session.promptAsync({ path, body: { agent, model, parts: [{ type: "text", text }] } });
+    if (error) throw error;
+  } catch {
+    try {
+      renameSync(NOTE + ".delivered", ${JSON.stringify(unsent)});
+    } catch {}
+  }
 }
 let root;
 // OpenCode is also idle after a failed turn. A turn that it continues with a shorter conversation has not failed.

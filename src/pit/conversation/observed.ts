@@ -3,10 +3,11 @@
 // Its hooks do not run if its model has responded, but no hook has reported. A CLI does not say so: Codex skips hooks whose hash it
 // computes differently, and a policy of the user can disable them. The conversation is still saved and resumed; only calls that
 // its transcript does not show are lost.
+import { existsSync } from "node:fs";
 import { findAdapter } from "../../agents/adapters.ts";
 import { hasReported } from "../../agents/hook-lines.ts";
 import { readPlace } from "../../agents/place.ts";
-import { readSession } from "../../agents/session.ts";
+import { readSession, unsentNoteFile } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
@@ -21,9 +22,16 @@ export function areHooksSilent(config: Config, record: MissionRecord): boolean {
   return hasResponded(config, record);
 }
 
-/** The agent shows its conversation and waits: its CLI takes no prompt when it resumes, and the user has not typed anything yet. */
+/**
+ * The agent shows its conversation and waits: its CLI takes no prompt when it resumes, or refused the note, and the user has not
+ * typed anything yet.
+ */
 export function waitsForUser(config: Config, record: MissionRecord): boolean {
-  return record.life?.conversation?.waits === true && !hasResponded(config, record);
+  const conversation = record.life?.conversation;
+  if (conversation === undefined) return false;
+  const waits =
+    conversation.waits === true || existsSync(unsentNoteFile(agentPaths(config, record.mission).directory));
+  return waits && !hasResponded(config, record);
 }
 
 /** The model has responded in this life. */

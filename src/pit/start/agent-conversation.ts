@@ -14,7 +14,7 @@ import {
 } from "../../agents/conversation/put-back.ts";
 import { trustLinks } from "../../agents/conversation/trust-links.ts";
 import { readPlace, writePlace } from "../../agents/place.ts";
-import { readSession, resumeNoteFile } from "../../agents/session.ts";
+import { readSession, resumeNoteFile, unsentNoteFile } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { type MissionId, parseMissionId, refuseOutside } from "../../cell/mission-id.ts";
@@ -228,7 +228,9 @@ export function deliverByHook(
   mission: MissionId,
   note: string | undefined,
 ): void {
-  const file = resumeNoteFile(agentPaths(config, mission).directory);
+  const { directory } = agentPaths(config, mission);
+  const file = resumeNoteFile(directory);
+  removeFile(machine.disk, unsentNoteFile(directory));
   if (note === undefined) removeFile(machine.disk, file);
   else replaceFile(machine.disk, file, note);
 }
