@@ -43,7 +43,7 @@ export interface MissionView {
   readonly unprotected: string | null;
   /** The last life was started with our hooks, but they do not run. */
   readonly silent_hooks: boolean;
-  /** It was revived with its conversation, but its CLI takes no prompt then: it continues when its user types something. */
+  /** It was revived with its conversation, but its CLI takes no prompt then, or refused the note: it continues when its user types something. */
   readonly waits_for_user: boolean;
   readonly cell: CellStatus | "gone";
   readonly state: AgentState;
